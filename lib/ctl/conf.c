@@ -123,7 +123,7 @@ word_index(struct piece a, const char *values)
 	for (int index = 0; *values != '\0'; index++) {
 		size_t n = 0;
 
-		while (n < a.n && values[n] == a.p[n])
+		while (n < a.n && values[n] == a.p[n] && a.p[n] != ' ')
 			n++;
 		if (n == a.n && n > 0 &&
 		    (values[n] == ' ' || values[n] == '\0'))
