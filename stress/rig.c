@@ -295,8 +295,14 @@ rig_random(uint64_t *state)
 size_t
 rig_rss_bytes(void)
 {
+	return rig_rss_bytes_of("/proc/self/statm");
+}
+
+size_t
+rig_rss_bytes_of(const char *statm)
+{
 	char text[128] = "";
-	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	int fd = open(statm, O_RDONLY | O_CLOEXEC);
 	char *space;
 
 	if (fd < 0)

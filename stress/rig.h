@@ -60,6 +60,7 @@ rig_below(uint64_t *state, uint64_t n)
 }
 
 size_t rig_rss_bytes(void);
+size_t rig_rss_bytes_of(const char *statm);
 size_t rig_in_use_bytes(void);
 
 /* "library+offset (symbol)" of a code address, for reports. */

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# run.sh - the long stress: EDDY_TIME seconds of mixed, a tenth for others.
+#
+#	run.sh [PROGRAM...]
+#
+# Prints what each program says and a summary; exits 1 if any has failed.
+# EDDY_SO is the library, EDDY_BUILDDIR holds stress/.
+set -u
+dir=${EDDY_BUILDDIR:-.}/stress
+time=${EDDY_TIME:-600}
+tenth=$((time / 10))
+[ "$tenth" -ge 5 ] || tenth=5
+bad=
+[ $# -gt 0 ] || set -- freeze freeze_step kill threads fork_any mixed
+for program; do
+	seconds=$tenth
+	[ "$program" != mixed ] || seconds=$time
+	echo "== $program, $seconds s"
+	EDDY_TIME=$seconds "$dir/$program"
+	status=$?
+	case $status in
+	0 | 77) ;;
+	*) bad="$bad $program($status)" ;;
+	esac
+done
+if [ -n "$bad" ]; then
+	echo "== failed:$bad"
+	exit 1
+fi
+echo "== all passed"
