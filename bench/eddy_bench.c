@@ -8,8 +8,11 @@
  * the child would make every workload multi-threaded, which changes what some
  * allocators do.
  */
+#ifndef _GNU_SOURCE
+#	define _GNU_SOURCE /* dl_iterate_phdr */
+#endif
 #include <errno.h>
-#include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +109,26 @@ parse(char **args, struct bench_params *ret)
 		bench_die("threads: 1 to 256");
 }
 
+static int
+is_object(struct dl_phdr_info *info, size_t size, void *name)
+{
+	(void)size;
+	return strcmp(info->dlpi_name, name) == 0;
+}
+
+/*
+ * The loader goes on without a library that it cannot preload, and figures
+ * of glibc would go under another name.
+ */
+static void
+check_preloaded(void)
+{
+	char *name = getenv("EDDY_BENCH_PRELOAD");
+
+	if (name != NULL && dl_iterate_phdr(is_object, name) == 0)
+		bench_die("the library is not preloaded");
+}
+
 /* The child: runs the workload and writes the JSON members. */
 static _Noreturn void
 child(const char *name, char **args)
@@ -123,6 +146,7 @@ child(const char *name, char **args)
 
 	if (w == NULL)
 		bench_die("no such workload");
+	check_preloaded();
 	parse(args, &params);
 	if (params.threads == 1)
 		bench_pin_to(bench_cpus() - 1);
@@ -195,7 +219,9 @@ parent(char **argv, char **args, const char *preload)
 	if (pid < 0)
 		bench_die("cannot fork");
 	if (pid == 0) {
-		if (preload != NULL && setenv("LD_PRELOAD", preload, 1) != 0)
+		if (preload != NULL &&
+		    (setenv("LD_PRELOAD", preload, 1) != 0 ||
+			setenv("EDDY_BENCH_PRELOAD", preload, 1) != 0))
 			_exit(2);
 		(void)setenv("EDDY_BENCH_CHILD", "1", 1);
 		(void)dup2(out[1], 1);
