@@ -30,6 +30,8 @@ esac
 
 if grep -q '^1\.\.[0-9]' "$out"; then
 	cat "$out"
+	# The points have said it; a second failure would count one too many.
+	[ "$status" -ne 1 ] || ! grep -q '^not ok' "$out" || status=0
 	exit "$status"
 fi
 sed 's/^/# /' "$out"
