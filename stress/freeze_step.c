@@ -317,6 +317,14 @@ end_op(void)
 	trail_length = 0;
 }
 
+/* A short run visits all instructions first, then again for each class. */
+static unsigned
+visit_class(uint32_t pass)
+{
+	return pass == 0 && !rig.is_long ? 0
+					 : atomic_load(&stage->victim_class);
+}
+
 /* Steps one script, from STEP_AGAIN to its end. */
 static void
 step_script(uint32_t pass, uint64_t end)
@@ -329,8 +337,7 @@ step_script(uint32_t pass, uint64_t end)
 		bool in_op = op % 2 != 0 && rig_now_ns() < end;
 
 		if (in_op) {
-			struct visit *v = visit_of(
-			    regs.rip, atomic_load(&stage->victim_class));
+			struct visit *v = visit_of(regs.rip, visit_class(pass));
 
 			note_entry(&regs, op);
 			learn_section(regs.rip, before);

@@ -21,7 +21,7 @@ for library; do
 		sed 's/^/# /' "peers.$$"
 		case $status in
 		0) echo "ok $n - $name" ;;
-		77) echo "ok $n - $name # SKIP $(sed -n 's/.*SKIP //p' "peers.$$")" ;;
+		77) echo "ok $n - $name # SKIP $(sed -n 's/^SKIP: //p' "peers.$$")" ;;
 		*)
 			bad=1
 			echo "not ok $n - $name"
