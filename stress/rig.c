@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { LONG_S = 30 };
+
 struct rig rig;
 
 static pid_t main_pid;
@@ -261,7 +263,7 @@ rig_start(int argc, char **argv, double default_seconds)
 	(void)unsetenv("EDDY_STRESS_ON");
 	rig.library = base_name(name);
 	rig.patience_s = rig.expect_failure ? 4 : 30;
-	rig.is_long = env_number("EDDY_TIME", 0) > 0;
+	rig.is_long = env_number("EDDY_TIME", 0) >= LONG_S;
 	rig.seconds = env_number("EDDY_TIME", default_seconds);
 	rig.seed = (uint64_t)env_number("EDDY_SEED", 0);
 	if (rig.seed == 0)

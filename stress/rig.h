@@ -21,7 +21,7 @@ struct rig {
 	const char *library; /* what serves malloc, for the reports */
 	uint64_t seed;
 	double seconds;      /* the budget of this run */
-	bool is_long;        /* EDDY_TIME was given */
+	bool is_long;        /* 30 seconds or more */
 	bool expect_failure; /* a stall or a broken bound is wanted */
 	unsigned patience_s; /* without progress for so long: a stall */
 	bool no_signals;     /* leave out handlers that allocate */

@@ -4,7 +4,8 @@
 #
 #	run.sh [PROGRAM...]
 #
-# Prints what each program says and a summary; exits 1 if any has failed.
+# PROGRAM:claim runs it without restartable sequences.  Prints what each
+# program says and a summary; exits 1 if any has failed.
 # EDDY_SO is the library, EDDY_BUILDDIR holds stress/.
 set -u
 dir=${EDDY_BUILDDIR:-.}/stress
@@ -12,12 +13,17 @@ time=${EDDY_TIME:-600}
 tenth=$((time / 10))
 [ "$tenth" -ge 5 ] || tenth=5
 bad=
-[ $# -gt 0 ] || set -- freeze freeze_step kill threads fork_any mixed
+[ $# -gt 0 ] || set -- freeze freeze_step kill threads fork_any \
+	freeze:claim freeze_step:claim kill:claim mixed:claim mixed
 for program; do
 	seconds=$tenth
+	conf=${EDDY_CONF:-}
 	[ "$program" != mixed ] || seconds=$time
+	case $program in
+	*:claim) conf=${conf:+$conf,}rseq:false ;;
+	esac
 	echo "== $program, $seconds s"
-	EDDY_TIME=$seconds "$dir/$program"
+	EDDY_CONF=$conf EDDY_TIME=$seconds "$dir/${program%:claim}"
 	status=$?
 	case $status in
 	0 | 77) ;;
