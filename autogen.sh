@@ -40,7 +40,9 @@ packages()
 	check postgresql - a server run on the library
 	check postgresql-contrib - pgbench, its load
 	check binutils objdump looks at the instructions and symbols
-	check gdb gdb stops threads at chosen instructions
+	check valgrind valgrind an emulator that the library must bear
+	check qemu-user qemu-x86_64 an emulator that the library must bear
+	check strace strace counts system calls
 	check gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc builds for aarch64
 	check libjemalloc2 - the peer that a test must see fail
 	check pkg-config pkg-config tests the installed package files
@@ -57,8 +59,8 @@ packages()
 	bench libjemalloc2 - a peer
 	bench libmimalloc2.0 - a peer
 	bench libtcmalloc-minimal4 - a peer
-	bench python3 python3 compares and plots
-	bench python3-matplotlib - plots
+	bench python3 python3 compares, draws the plot
+	bench strace strace counts system calls
 	EOF
 }
 
