@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <sys/wait.h>
 
 #include "lib/ctl/conf.h"
 
@@ -126,6 +127,8 @@ sound(void)
 		start = i + 1;
 		lines++;
 	}
+	if (conf_log.n_dropped > 0)
+		lines--; /* the one that counts them */
 	return start == conf_log.len &&
 	       lines + conf_log.n_dropped == conf_log.n_faults;
 }
@@ -342,6 +345,18 @@ later_places_win(void)
 }
 
 static void
+endless_link(void)
+{
+	struct eddy_conf_strings strings = {.link_is_cut = true};
+
+	strings.text[EDDY_CONF_LINK] = "zero:true,lg_range:3";
+	tap_ok(eddy_conf_parse(&opts, &conf_log, &strings) == -EINVAL &&
+		   sound() && conf_log.n_faults == 1 && !opts.zero &&
+		   logged("<eddy>: /etc/malloc.conf: too long, not read: "),
+	    "a link longer than is read sets nothing, one line");
+}
+
+static void
 malformed_strings(void)
 {
 	static const struct {
@@ -410,7 +425,8 @@ long_strings(void)
 		n += (size_t)sprintf(s + n, "tcache:maybe,");
 	(void)sprintf(s + n, "zero:true");
 	tap_ok(parse(s) == n / 13 && sound() && opts.zero &&
-		   conf_log.n_dropped > 15000,
+		   conf_log.n_dropped > 15000 && logged("<eddy>: and 15") &&
+		   logged(" more lines about options\n"),
 	    "thousands of faults fill the log, are counted, and the rest "
 	    "holds");
 }
@@ -430,6 +446,41 @@ confirmation(void)
 	tap_ok(parse("abort_conf:true,x:1") == 1 && conf_log.abort_conf &&
 		   parse("x:1") == 1 && !conf_log.abort_conf,
 	    "abort_conf reaches the log");
+}
+
+/* In a process of its own, before libc would have told of the environment. */
+static int
+early_child(void)
+{
+	environ = NULL;
+	return eddy_conf_load(&opts, &conf_log) == -EINVAL &&
+		       conf_log.n_faults == 1 && sound() &&
+		       opts.lg_range == 31 &&
+		       logged("<eddy>: MALLOC_CONF: tcache: \"maybe\" is not")
+		   ? 0
+		   : 1;
+}
+
+static void
+early_environment(void)
+{
+	static char filler[70000] = "FILLER=";
+	char *argv[] = {(char[]){"ctl_conf"}, (char[]){"early"}, NULL};
+	char *env[] = {(char[]){"XMALLOC_CONF=a"}, filler,
+	    (char[]){"MALLOC_CONF=tcache:maybe"},
+	    (char[]){"EDDY_CONF=lg_range:31"},
+	    (char[]){"EDDY_CONF=lg_range:32"}, NULL};
+	int status = -1;
+	pid_t pid;
+
+	memset(filler + 7, 'x', sizeof(filler) - 8);
+	pid = fork();
+	if (pid == 0) {
+		(void)execve("/proc/self/exe", argv, env);
+		_exit(126);
+	}
+	(void)waitpid(pid, &status, 0);
+	tap_ok(status == 0, "before environ is set, /proc/self/environ serves");
 }
 
 static char printed[8192];
@@ -532,10 +583,12 @@ fuzz(uint64_t seed)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	const char *seed = getenv("EDDY_SEED");
 
+	if (argc > 1 && strcmp(argv[1], "early") == 0)
+		return early_child();
 	tap.pid = getpid();
 	tap.seed = (uint64_t)getpid();
 	if (seed != NULL && *seed != '\0')
@@ -565,9 +618,11 @@ main(void)
 	}
 	foreign_options();
 	later_places_win();
+	endless_link();
 	malformed_strings();
 	long_strings();
 	confirmation();
+	early_environment();
 	print_round_trip();
 	fuzz(tap.seed);
 	return tap_end();

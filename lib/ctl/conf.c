@@ -2,14 +2,6 @@
 #include "lib/ctl/conf.h"
 
 #include <errno.h>
-#include <sys/auxv.h>
-#include <unistd.h>
-
-#include "eddy_config.h"
-#include "lib/os/os.h"
-
-/* Weak, so that a program's own definition takes its place. */
-EDDY_EXPORT __attribute__((weak)) const char *malloc_conf = NULL;
 
 enum opt_type {
 	OPT_BOOL,
@@ -39,9 +31,8 @@ enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
 /* Bytes of an option string that a line quotes. */
 enum { QUOTE_MAX = 40 };
 
-/* The environment as the kernel shows it: room for all it lets a process have
- * under the usual 8 MiB stack limit. */
-static const size_t environ_bytes = (size_t)4 << 20;
+/* Room kept at the end of the log for the line that counts what is left out. */
+enum { LAST_LINE = 64 };
 
 /* A piece of an option string. */
 struct piece {
@@ -219,7 +210,7 @@ static void
 line_end(struct eddy_conf_log *log, uint32_t mark)
 {
 	put_char(log, '\n');
-	if (log->len > sizeof(log->text)) {
+	if (log->len > sizeof(log->text) - LAST_LINE) {
 		log->len = mark;
 		log->n_dropped++;
 	}
@@ -563,9 +554,14 @@ read_all(struct reader *r, const struct eddy_conf_strings *strings)
 		const char *s = strings->text[i];
 		uint32_t mark;
 
+		r->source = source_name((enum eddy_conf_source)i);
+		if (i == EDDY_CONF_LINK && strings->link_is_cut) {
+			fault_string(r, "too long, not read",
+			    (struct piece){s, length(s)});
+			continue;
+		}
 		if (s == NULL || *s == '\0')
 			continue;
-		r->source = source_name((enum eddy_conf_source)i);
 		if (r->log != NULL && r->confirm) {
 			mark = line_begin(r);
 			put(r->log, "options ");
@@ -593,124 +589,13 @@ eddy_conf_parse(struct eddy_opts *opts, struct eddy_conf_log *log,
 	read_all(&r, strings);
 	r.log = log;
 	read_all(&r, strings);
+	if (log->n_dropped > 0) {
+		put(log, "<eddy>: and ");
+		put_number(log, log->n_dropped);
+		put(log, " more lines about options\n");
+	}
 	log->abort_conf = opts->abort_conf;
 	return log->n_faults == 0 ? 0 : -EINVAL;
-}
-
-/* The value if s is "NAME=value", else NULL. */
-static const char *
-value_of(const char *s, const char *name)
-{
-	size_t i = 0;
-
-	while (name[i] != '\0' && s[i] == name[i])
-		i++;
-	return name[i] == '\0' && s[i] == '=' ? s + i + 1 : NULL;
-}
-
-/* Takes s if it is one of ours and the first of its name, as getenv(3) does. */
-static void
-take_variable(struct eddy_conf_strings *strings, const char *s)
-{
-	const char **mc = &strings->text[EDDY_CONF_MALLOC_CONF];
-	const char **ec = &strings->text[EDDY_CONF_EDDY_CONF];
-
-	if (*mc == NULL)
-		*mc = value_of(s, "MALLOC_CONF");
-	if (*ec == NULL)
-		*ec = value_of(s, "EDDY_CONF");
-}
-
-/*
- * The environment that the kernel passed, for a malloc so early that libc has
- * not set environ.  Returns the mapping that the strings lie in, or NULL.
- */
-static char *
-take_early_environ(struct eddy_conf_strings *strings)
-{
-	char *buf = eddy_os_reserve(environ_bytes);
-	ssize_t n;
-
-	if (buf == NULL)
-		return NULL;
-	if (eddy_os_commit(buf, environ_bytes) == 0) {
-		/* The last byte stays 0 and ends a string that was cut. */
-		n = eddy_os_read_file(
-		    "/proc/self/environ", buf, environ_bytes - 1);
-		for (const char *s = buf; s - buf < n; s += length(s) + 1)
-			take_variable(strings, s);
-	}
-	return buf;
-}
-
-int
-eddy_conf_load(struct eddy_opts *opts, struct eddy_conf_log *log)
-{
-	struct eddy_conf_strings strings = {.text = {NULL}};
-	char link[512];
-	char *early = NULL;
-	ssize_t n;
-	int ret;
-
-	strings.text[EDDY_CONF_BUILD] = EDDY_BUILD_CONF;
-	strings.text[EDDY_CONF_SYMBOL] = malloc_conf;
-	n = eddy_os_readlink("/etc/malloc.conf", link, sizeof(link) - 1);
-	if (n > 0 && (size_t)n < sizeof(link) - 1) {
-		link[n] = '\0';
-		strings.text[EDDY_CONF_LINK] = link;
-	}
-	if (getauxval(AT_SECURE) == 0) {
-		if (environ == NULL)
-			early = take_early_environ(&strings);
-		else
-			for (char **e = environ; *e != NULL; e++)
-				take_variable(&strings, *e);
-	}
-	ret = eddy_conf_parse(opts, log, &strings);
-	if (n > 0 && strings.text[EDDY_CONF_LINK] == NULL) {
-		struct reader r = {
-		    opts, log, source_name(EDDY_CONF_LINK), false};
-
-		fault_string(
-		    &r, "too long, not read", (struct piece){link, (size_t)n});
-		ret = -EINVAL;
-	}
-	if (early != NULL)
-		eddy_os_unmap(early, environ_bytes);
-	return ret;
-}
-
-int
-eddy_conf_report(const struct eddy_conf_log *log)
-{
-	static const char before[] = "<eddy>: and ";
-	static const char after[] = " more lines about options\n";
-	char line[64];
-	char number[24];
-	size_t len = 0;
-
-	for (size_t at = 0; at < log->len;) {
-		ssize_t n =
-		    eddy_os_write(STDERR_FILENO, log->text + at, log->len - at);
-
-		if (n <= 0 && n != -EINTR)
-			break;
-		at += n > 0 ? (size_t)n : 0;
-	}
-	if (log->n_dropped > 0) {
-		char *end = number + sizeof(number) - 1;
-
-		*end = '\0';
-		for (const char *s = before; *s != '\0'; s++)
-			line[len++] = *s;
-		for (const char *s = digits(end, log->n_dropped); *s != '\0';
-		     s++)
-			line[len++] = *s;
-		for (const char *s = after; *s != '\0'; s++)
-			line[len++] = *s;
-		(void)eddy_os_write(STDERR_FILENO, line, len);
-	}
-	return log->n_faults > 0 && log->abort_conf ? -EINVAL : 0;
 }
 
 /* The value of o as text; buf holds at least 24 bytes. */

@@ -18,8 +18,8 @@
  *
  * Invariants
  *   I-CONF-1  *opts is within the ranges of ctl.tab, whatever the strings say.
- *   I-CONF-2  A fault is one line in the log or one in its count of lines that
- *             did not fit, and changes no option.
+ *   I-CONF-2  A fault is one line in the log, or one in the count of its last
+ *             line if it did not fit, and changes no option.
  */
 #ifndef EDDY_CONF_H
 #define EDDY_CONF_H
@@ -42,6 +42,7 @@ enum eddy_conf_source {
 /* The option strings; NULL for none. */
 struct eddy_conf_strings {
 	const char *text[EDDY_CONF_N_SOURCES];
+	bool link_is_cut; /* the link's text is longer than this */
 };
 
 /* What the reading has to say, to be printed by one thread later. */
