@@ -273,7 +273,7 @@ check_options()
 {
 	bad=0
 	sources=$(files '*.c' lib; files '*.h' lib)
-	sources=$(printf '%s\n' "$sources" | grep -v '^lib/ctl/conf\.[ch]$')
+	sources=$(printf '%s\n' "$sources" | grep -v '^lib/ctl/conf[a-z_]*\.[ch]$')
 	fields=$(sed -n 's/^field: *//p' lib/ctl/ctl.tab | sort -u)
 	for f in $fields; do
 		case $f in
