@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cxx.c - operator new where malloc has failed, and the aligned forms.
+ *
+ * libstdc++ is not linked: what is needed of it is found if the program has
+ * it.  Built with unwind tables, since new-handlers may throw through here.
+ */
+#include "lib/front/front.h"
+#include "lib/os/fatal.h"
+
+typedef void (*new_handler)(void);
+
+/* std::get_new_handler, std::__throw_bad_alloc */
+new_handler _ZSt15get_new_handlerv(void) __attribute__((weak));
+_Noreturn void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
+
+/* Asks the program's new-handler for memory until it has none to ask. */
+static EDDY_COLD void *
+new_failed(size_t size, size_t align, bool throws)
+{
+	for (;;) {
+		new_handler handler = _ZSt15get_new_handlerv != NULL
+		    ? _ZSt15get_new_handlerv()
+		    : NULL;
+		void *p;
+
+		if (handler == NULL)
+			break;
+		handler();
+		p = eddy_alloc(size, align, false);
+		if (p != NULL)
+			return p;
+	}
+	if (!throws)
+		return NULL;
+	if (_ZSt17__throw_bad_allocv != NULL)
+		_ZSt17__throw_bad_allocv();
+	eddy_fatal_text("out of memory in operator new");
+}
+
+static void *
+new_aligned(size_t size, size_t align, bool throws)
+{
+	void *p = eddy_alloc(size, align, false);
+
+	return eddy_likely(p != NULL) ? p : new_failed(size, align, throws);
+}
+
+void *
+eddy_new_slow(size_t size)
+{
+	return new_aligned(size, 1, true);
+}
+
+void *
+eddy_new_nothrow_slow(size_t size)
+{
+	return new_aligned(size, 1, false);
+}
+
+/* operator new(size_t, align_val_t), its array and nothrow forms. */
+void *_ZnwmSt11align_val_t(size_t size, size_t align);
+void *_ZnamSt11align_val_t(size_t size, size_t align);
+void *_ZnwmSt11align_val_tRKSt9nothrow_t(
+    size_t size, size_t align, const void *nothrow);
+void *_ZnamSt11align_val_tRKSt9nothrow_t(
+    size_t size, size_t align, const void *nothrow);
+
+EDDY_EXPORT void *
+_ZnwmSt11align_val_t(size_t size, size_t align)
+{
+	return new_aligned(size, align, true);
+}
+
+EDDY_EXPORT void *
+_ZnamSt11align_val_t(size_t size, size_t align)
+{
+	return new_aligned(size, align, true);
+}
+
+EDDY_EXPORT void *
+_ZnwmSt11align_val_tRKSt9nothrow_t(
+    size_t size, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	return new_aligned(size, align, false);
+}
+
+EDDY_EXPORT void *
+_ZnamSt11align_val_tRKSt9nothrow_t(
+    size_t size, size_t align, const void *nothrow)
+{
+	(void)nothrow;
+	return new_aligned(size, align, false);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * realloc.c - the same block, another size: where it is, by moving its pages,
+ * or by copying.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/front/front.h"
+#include "lib/heap/large.h"
+#include "lib/heap/pagemap.h"
+#include "lib/os/fatal.h"
+
+/* What a request of this size would be rounded to. */
+static size_t
+real_size(const struct eddy_heap *h, size_t size)
+{
+	if (size <= EDDY_SMALL_MAX)
+		return eddy_row_size(eddy_size_rows[(size + 7) / 8]);
+	return eddy_large_size(size, !h->opts.disable_large_size_classes);
+}
+
+/* A request of 0 for a block that exists. */
+static void *
+resize_to_nothing(struct eddy_heap *h, void *p)
+{
+	switch (h->opts.zero_realloc) {
+	case EDDY_ZERO_REALLOC_FREE:
+		eddy_free(p);
+		return NULL;
+	case EDDY_ZERO_REALLOC_ALLOC:
+		return p;
+	default:
+		eddy_fatal("realloc to size 0", p);
+	}
+}
+
+static void *
+move(struct eddy_heap *h, void *p, size_t old, size_t size)
+{
+	void *q = eddy_malloc(size);
+
+	if (q == NULL)
+		return NULL;
+	if (size < old)
+		memcpy(q, p, size);
+	else if (!eddy_large_move(h, p, q, old))
+		memcpy(q, p, old);
+	eddy_free(p);
+	return q;
+}
+
+EDDY_EXPORT void *
+realloc(void *p, size_t size)
+{
+	struct eddy_heap *h = eddy_heap();
+	size_t old;
+	size_t real;
+
+	if (p == NULL || h == NULL)
+		return eddy_malloc(size);
+	old = eddy_size_of(p);
+	if (size == 0) {
+		if (h->opts.zero_realloc != EDDY_ZERO_REALLOC_ALLOC)
+			return resize_to_nothing(h, p);
+		size = 1;
+	}
+	real = real_size(h, size);
+	if (real == old)
+		return p;
+	if (real >= EDDY_LARGE_MIN && old >= EDDY_LARGE_MIN &&
+	    eddy_large_resize(h, p, eddy_tag_find(h, p), real))
+		return p;
+	return move(h, p, old, size);
+}
+
+EDDY_EXPORT void *
+reallocarray(void *p, size_t n, size_t size)
+{
+	size_t total;
+
+	if (__builtin_mul_overflow(n, size, &total)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return realloc(p, total);
+}

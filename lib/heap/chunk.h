@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * chunk.h - runs of pages in the chunks of an arena.
+ *
+ * Layer     heap (L3).
+ * Progress  claim: lock-free but for system calls.  put: wait-free (a chunk
+ *           that became empty is retired or left).  use, zero: wait-free.
+ * Invariants, orders: runset.h.
+ * A thread killed here costs the run in its hand; in the middle of a chunk's
+ * birth or retirement, that chunk.
+ */
+#ifndef EDDY_CHUNK_H
+#define EDDY_CHUNK_H
+
+#include "lib/heap/heap.h"
+
+/*
+ * eddy_pages_claim - n adjacent pages of the arena's, the first at a multiple
+ * of align pages; 1 <= n, align <= 512.
+ *
+ * The pages' tags are 0; tell what they are for with eddy_pages_use.
+ */
+EDDY_MUST_USE bool eddy_pages_claim(struct eddy_heap *h, struct eddy_arena *a,
+    unsigned n, unsigned align, enum eddy_run_want want,
+    struct eddy_run *ret);
+
+/* Claims just these pages (growing in place). */
+EDDY_MUST_USE bool eddy_pages_claim_at(
+    struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n);
+
+/* Puts pages back, tags cleared before.  blame: whom a double free names. */
+void eddy_pages_put(
+    uint32_t chunk, unsigned page, unsigned n, const void *blame);
+
+/* The same for struct eddy_runset: a roll-back. */
+void eddy_pages_put_run(uint32_t chunk, unsigned page, unsigned n);
+
+/*
+ * eddy_pages_use - marks pages in hand dirty.
+ *
+ * zero: clear those that were not known to be zero.
+ */
+void eddy_pages_use(struct eddy_heap *h, uint32_t chunk, unsigned page,
+    unsigned n, bool zero);
+
+/* Clears pages in hand that are marked dirty, without marking any. */
+void eddy_pages_zero(
+    struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n);
+
+/* Marks pages clean: the caller has them in hand and knows them to be zero. */
+void eddy_pages_clean(
+    struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n);
+
+/*
+ * eddy_chunk_open - makes a chunk in hand one of the arena's: its first `kept`
+ * pages stay the caller's, the others may be claimed.
+ */
+void eddy_chunk_open(struct eddy_heap *h, struct eddy_arena *a,
+    uint32_t chunk, unsigned kept);
+
+/* Takes a chunk whose pages the caller holds all out of its arena. */
+void eddy_chunk_absorb(struct eddy_heap *h, uint32_t chunk);
+
+#endif /* EDDY_CHUNK_H */

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib/heap/heap.h"
+
+#include "lib/heap/chunk.h"
+#include "lib/heap/cpu_cache.h"
+#include "lib/heap/pagemap.h"
+#include "lib/heap/segment.h"
+#include "lib/os/fatal.h"
+#include "lib/os/os.h"
+
+/* Ranges below this are planned, not reserved. */
+#define MIN_LG_RESERVED 33
+/* Sets of cells: threads without rseq share them by a hash. */
+#define N_CELL_SETS 16
+/* Slots in front of CPU 0: an index of -1 or -2 falls on a closed row. */
+#define DUMMY_SLOTS 2
+/* From this size on the first chunk is at a random place. */
+#define RANDOM_CHUNKS 256
+
+_Atomic(struct eddy_heap *) eddy_heap_published;
+
+/* Where the parts lie, as offsets in the reservation. */
+struct plan {
+	uint32_t n_chunks;
+	uint32_t n_segments;
+	uint32_t n_slots;
+	struct eddy_idset hints;
+	struct eddy_idset segment_hints;
+	size_t upper;  /* levels above 0 of hints */
+	size_t levels; /* of segment_hints */
+	size_t fixed;  /* accessible from the start */
+	size_t tags;
+	size_t segments;
+	size_t lowest; /* level 0 of hints */
+	size_t chunks;
+	size_t slots;
+	size_t cells;
+	size_t end;
+};
+
+/* Parts may have to be opened one by one, so none shares an OS page. */
+static size_t
+part(size_t *at, size_t size)
+{
+	size_t here = *at;
+
+	*at = eddy_align_up(here + size, EDDY_CHUNK / 4);
+	return here;
+}
+
+static void
+make_plan(struct plan *p, unsigned lg_range, uint32_t n_slots)
+{
+	size_t at = 0;
+
+	p->n_chunks = (uint32_t)1 << (lg_range - EDDY_LG_CHUNK);
+	p->n_segments = (p->n_chunks + (uint32_t)EDDY_SEGMENT_CHUNKS - 1) /
+	    (uint32_t)EDDY_SEGMENT_CHUNKS;
+	p->n_slots = n_slots;
+	eddy_idset_shape(&p->hints,
+	    p->n_segments * (uint32_t)EDDY_SEGMENT_CHUNKS, EDDY_N_HINTS);
+	eddy_idset_shape(&p->segment_hints, p->n_segments, EDDY_RUN_BUCKETS);
+
+	p->upper = eddy_align_up(sizeof(struct eddy_heap), EDDY_PAGE);
+	p->levels = p->upper;
+	for (unsigned i = 1; i < EDDY_IDSET_LEVELS; i++)
+		p->levels += eddy_idset_bytes(&p->hints, i);
+	p->fixed = p->levels;
+	for (unsigned i = 0; i < EDDY_IDSET_LEVELS; i++)
+		p->fixed += eddy_idset_bytes(&p->segment_hints, i);
+
+	(void)part(&at, p->fixed);
+	p->tags = part(&at, p->n_segments * (EDDY_SEGMENT / EDDY_PAGE) * 4);
+	p->segments = part(&at, p->n_segments * sizeof(struct eddy_segment));
+	p->lowest = part(&at, eddy_idset_bytes(&p->hints, 0));
+	p->chunks = part(&at, p->n_chunks * sizeof(struct eddy_chunk));
+	p->slots =
+	    part(&at, (size_t)(n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT);
+	p->cells = part(&at, N_CELL_SETS * sizeof(struct eddy_cell_set));
+	p->end = at;
+}
+
+/* What was got from the kernel. */
+struct ground {
+	char *reservation;
+	size_t size;
+	uintptr_t base;
+	bool reserved;
+};
+
+/* Parts and range in one piece. */
+static bool
+reserve_all(struct plan *p, struct ground *g)
+{
+	size_t range = (size_t)p->n_chunks * EDDY_CHUNK;
+
+	g->size = p->end + EDDY_SEGMENT + range;
+	g->reservation = eddy_os_reserve(g->size);
+	if (g->reservation == NULL)
+		return false;
+	g->base = eddy_align_up(
+	    (uintptr_t)g->reservation + p->end, EDDY_SEGMENT);
+	g->reserved = true;
+	return true;
+}
+
+/*
+ * Under a limit on the address space nothing is reserved for the range: it is
+ * a place where nobody is likely to map anything, half way down.
+ */
+static bool
+plan_only(struct plan *p, struct ground *g)
+{
+	size_t range = (size_t)p->n_chunks * EDDY_CHUNK;
+	uintptr_t middle;
+
+	g->size = p->end;
+	g->reservation = eddy_os_reserve(g->size);
+	if (g->reservation == NULL)
+		return false;
+	middle = (uintptr_t)g->reservation / 2;
+	g->base = eddy_align_down(
+	    middle - eddy_os_random() % (middle / 4), EDDY_SEGMENT);
+	g->reserved = false;
+	if (range > middle / 2) {
+		eddy_os_unmap(g->reservation, g->size);
+		return false;
+	}
+	return true;
+}
+
+static bool
+find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
+    struct ground *g)
+{
+	size_t limit = eddy_os_address_limit();
+	unsigned lg = o->lg_range;
+
+	if (limit == SIZE_MAX) {
+		for (; lg >= MIN_LG_RESERVED; lg -= 2) {
+			make_plan(p, lg, n_slots);
+			if (reserve_all(p, g))
+				return true;
+		}
+	} else {
+		if (((size_t)n_slots << EDDY_LG_SLOT) > limit / 8)
+			n_slots = 0;
+		if (limit < EDDY_CHUNK)
+			limit = EDDY_CHUNK;
+		if (lg > eddy_log2(limit) + 1)
+			lg = eddy_log2(limit) + 1;
+	}
+	for (; lg > EDDY_LG_CHUNK; lg--) {
+		make_plan(p, lg, n_slots);
+		if (plan_only(p, g))
+			return true;
+	}
+	return false;
+}
+
+static void
+lay_arena(struct eddy_heap *h, struct eddy_arena *a, uint32_t number,
+    const struct plan *p, char *upper, char *lowest)
+{
+	a->number = number;
+	a->home = 0;
+	a->hints = p->hints;
+	a->hints.level[0] = (_Atomic uint64_t *)(void *)lowest;
+	for (unsigned i = 1; i < a->hints.n_levels; i++) {
+		a->hints.level[i] = (_Atomic uint64_t *)(void *)upper;
+		upper += eddy_idset_bytes(&a->hints, i);
+	}
+	a->pages = (struct eddy_runset){
+	    .hints = &a->hints,
+	    .first_kind = EDDY_HINT_RUNS,
+	    .descriptors = (char *)h->chunks,
+	    .stride = sizeof(struct eddy_chunk),
+	    .owner = number,
+	    .put = eddy_pages_put_run,
+	};
+}
+
+static struct eddy_heap *
+lay_heap(const struct plan *p, const struct ground *g)
+{
+	struct eddy_heap *h = (struct eddy_heap *)(void *)g->reservation;
+	char *levels = g->reservation + p->levels;
+	uint64_t free = 0;
+
+	if (eddy_os_commit(g->reservation, p->fixed) != 0)
+		return NULL;
+	h->base = g->base;
+	h->reserved = g->reserved;
+	h->n_chunks = p->n_chunks;
+	h->n_segments = p->n_segments;
+	if (p->n_chunks >= RANDOM_CHUNKS * 128)
+		h->first_chunk = (uint32_t)(eddy_os_random() % RANDOM_CHUNKS);
+	h->tags = (_Atomic uint32_t *)(void *)(g->reservation + p->tags);
+	h->segments = (void *)(g->reservation + p->segments);
+	h->chunks = (void *)(g->reservation + p->chunks);
+	h->slots = g->reservation + p->slots +
+	    ((size_t)DUMMY_SLOTS << EDDY_LG_SLOT);
+	h->n_slots = p->n_slots;
+	h->cells = g->reservation + p->cells;
+	h->n_cell_sets = N_CELL_SETS;
+	h->reservation = g->reservation;
+	h->reservation_size = g->size;
+	h->fixed_size = p->fixed;
+
+	h->segment_hints = p->segment_hints;
+	for (unsigned i = 0; i < h->segment_hints.n_levels; i++) {
+		h->segment_hints.level[i] = (_Atomic uint64_t *)(void *)levels;
+		levels += eddy_idset_bytes(&h->segment_hints, i);
+	}
+	h->chunks_free = (struct eddy_runset){
+	    .hints = &h->segment_hints,
+	    .first_kind = 0,
+	    .descriptors = (char *)h->segments,
+	    .stride = sizeof(struct eddy_segment),
+	    .owner = 1,
+	    .put = eddy_segment_put,
+	};
+	lay_arena(h, &h->arenas[0], 1, p, g->reservation + p->upper,
+	    g->reservation + p->lowest);
+	for (uint32_t i = 0; i < p->n_segments; i++) {
+		free |= (uint64_t)1 << i % 64;
+		if (i % 64 == 63 || i + 1 == p->n_segments) {
+			/* relaxed: published by HEAP-R1. */
+			eddy_store_relaxed(&h->free_segments[i / 64], free);
+			free = 0;
+		}
+	}
+	return h;
+}
+
+/* CPU caches by rseq, if kernel and options allow. */
+static bool
+use_sections(const struct eddy_opts *o, const struct plan *p, char *slots)
+{
+	return EDDY_HAS_SECTIONS && o->rseq && p->n_slots != 0 &&
+	    eddy_os_membarrier_register() == 0 &&
+	    eddy_os_commit_readonly(slots - ((size_t)DUMMY_SLOTS
+						<< EDDY_LG_SLOT),
+		(size_t)(p->n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT) == 0;
+}
+
+static struct eddy_heap *
+build(struct eddy_conf_log *log, struct ground *g)
+{
+	struct eddy_opts opts;
+	struct plan plan;
+	struct eddy_heap *h;
+	uint32_t n_slots = eddy_os_cpu_limit();
+
+	if (n_slots > EDDY_MAX_CPUS)
+		n_slots = EDDY_MAX_CPUS;
+	/* Faults in the options are in the log, opts is good all the same. */
+	(void)eddy_conf_load(&opts, log);
+	if (!find_ground(&opts, n_slots, &plan, g))
+		return NULL;
+	h = lay_heap(&plan, g);
+	if (h == NULL) {
+		eddy_os_unmap(g->reservation, g->size);
+		return NULL;
+	}
+	h->opts = opts;
+	h->cached = opts.tcache && !opts.check && !opts.zero &&
+	    opts.junk == EDDY_JUNK_FALSE;
+	h->sections = h->cached && use_sections(&opts, &plan, h->slots);
+	return h;
+}
+
+void
+eddy_heap_fill_fast(struct eddy_heap *h)
+{
+	const uint8_t *rows = h->opts.disable_large_size_classes
+	    ? eddy_size_rows
+	    : eddy_size_rows_530;
+
+	/* relaxed, all: see struct eddy_fast. */
+	eddy_store_relaxed(&eddy_fast.base, h->base);
+	eddy_store_relaxed(&eddy_fast.tags, (uintptr_t)h->tags);
+	eddy_store_relaxed(&eddy_fast.slots, (uintptr_t)h->slots);
+	eddy_store_relaxed(&eddy_fast.rows, (uintptr_t)rows);
+}
+
+EDDY_COLD struct eddy_heap *
+eddy_heap_start(void)
+{
+	struct eddy_conf_log log;
+	struct ground g;
+	struct eddy_heap *h = eddy_heap_peek();
+	struct eddy_heap *seen = NULL;
+
+	if (h != NULL)
+		return h;
+	h = build(&log, &g);
+	if (h == NULL)
+		return eddy_heap_peek();
+	/* HEAP-R1: all that was built.  HEAP-A1: or another's. */
+	if (!eddy_cas_acq_rel(&eddy_heap_published, &seen, h)) {
+		eddy_os_unmap(g.reservation, g.size);
+		return seen;
+	}
+	if (eddy_conf_report(&log) != 0)
+		eddy_os_abort();
+	return h;
+}
+
+EDDY_COLD void
+eddy_fatal_free(struct eddy_heap *h, const void *p)
+{
+	size_t page = eddy_page_of(h, p);
+	uint32_t chunk = (uint32_t)(page / EDDY_CHUNK_PAGES);
+	unsigned i = page % EDDY_CHUNK_PAGES / 64;
+	struct eddy_segment *s;
+
+	/* SEG-A1: descriptors below the limit are readable. */
+	if (page < eddy_load_acquire(&eddy_fast.limit) && chunk < h->n_chunks) {
+		s = &h->segments[chunk / EDDY_SEGMENT_CHUNKS];
+		/* relaxed, all: a report on what cannot be trusted anyway. */
+		if ((eddy_load_relaxed(
+			 &s->map.free[chunk % EDDY_SEGMENT_CHUNKS / 64]) >>
+			chunk % 64 & 1) != 0)
+			eddy_fatal("double free", p);
+		if ((eddy_load_relaxed(
+			 &s->map.ready[chunk % EDDY_SEGMENT_CHUNKS / 64]) >>
+			chunk % 64 & 1) != 0 &&
+		    (eddy_load_relaxed(&h->chunks[chunk].map.free[i]) >>
+			page % 64 & 1) != 0)
+			eddy_fatal("double free", p);
+	}
+	eddy_fatal("foreign pointer", p);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * heap.h - the one heap of the process: where everything lies.
+ *
+ * Layer     heap (L3).
+ * Progress  eddy_heap: wait-free.  eddy_heap_start: wait-free but for system
+ *           calls; several threads may build a heap each, one CAS publishes
+ *           one of them, the losers unmap theirs (tests/model/init.pml).
+ * Memory    one reservation of addresses, without access and without cost:
+ *
+ *     fixed part | tags | segments | hints | chunk descriptors | slots | cells
+ *     and, 1 GiB aligned, the range that objects come from.
+ *
+ * Nothing is ever unmapped again; parts become accessible as the heap grows.
+ *
+ * Order pairs
+ *   HEAP-R1 -> HEAP-A1  the whole struct, from its builder to all.
+ *   HEAP-R2 -> HEAP-A2  a slot or the cells made writable.
+ */
+#ifndef EDDY_HEAP_H
+#define EDDY_HEAP_H
+
+#include "lib/arch/rseq.h"
+#include "lib/base/atomic.h"
+#include "lib/base/base.h"
+#include "lib/ctl/conf.h"
+#include "lib/data/idset.h"
+#include "lib/data/runset.h"
+#include "lib/heap/sizeclass.h"
+
+#define EDDY_LG_CHUNK      21
+#define EDDY_CHUNK         ((size_t)1 << EDDY_LG_CHUNK)
+#define EDDY_CHUNK_PAGES   (EDDY_CHUNK / EDDY_PAGE)
+#define EDDY_LG_SEGMENT    30
+#define EDDY_SEGMENT       ((size_t)1 << EDDY_LG_SEGMENT)
+#define EDDY_SEGMENT_CHUNKS (EDDY_SEGMENT / EDDY_CHUNK)
+#define EDDY_MAX_SEGMENTS  65536 /* 64 TiB: lg_range 46 */
+
+static_assert(EDDY_CHUNK_PAGES == EDDY_RUNMAP_UNITS, "one runmap a chunk");
+static_assert(EDDY_SEGMENT_CHUNKS == EDDY_RUNMAP_UNITS, "and a segment");
+static_assert(EDDY_LG_PAGE == EDDY_LG_PAGE_ASM, "assembly agrees");
+static_assert(EDDY_ROW_MAX == EDDY_ROW_MAX_ASM, "assembly agrees");
+
+#define EDDY_SLAB_WORDS (512 / 64) /* 512 objects a slab at most */
+
+/*
+ * A chunk's descriptor.  Out of line: nothing of it lies in the chunk.
+ */
+struct eddy_chunk {
+	/* Pages: see runset.h.  owner: arena number, 0 while in no arena. */
+	struct eddy_runmap map;
+	/*
+	 * Bytes of the block that begins here (kind EDDY_TAG_HUGE).
+	 * W: whoever has the chunk in hand.  R: holders of the block.
+	 */
+	_Alignas(EDDY_CACHELINE) _Atomic size_t huge_size;
+	/*
+	 * Per small class, the head pages of slabs with free objects: hints.
+	 * W, R: any CPU.  O: SLAB-R1 -> SLAB-A1.
+	 */
+	_Alignas(EDDY_CACHELINE)
+	    _Atomic uint64_t index[EDDY_N_SMALL][EDDY_RUNMAP_WORDS];
+	/*
+	 * Per page that is the head of a live slab, its free objects.  A word
+	 * belongs to the same head page for ever.
+	 * W, R: any CPU, by RMW only.  O: SLAB-R1 -> SLAB-A1, SLAB-R2 ->
+	 * SLAB-A2.
+	 */
+	_Alignas(EDDY_PAGE)
+	    _Atomic uint64_t slab[EDDY_CHUNK_PAGES][EDDY_SLAB_WORDS];
+};
+
+static_assert(offsetof(struct eddy_chunk, slab) == EDDY_PAGE, "one page");
+static_assert(sizeof(struct eddy_chunk) == 9 * EDDY_PAGE, "36 KiB");
+
+struct eddy_segment {
+	/* Chunks: see runset.h.  owner: home number + 1, 0 while unused. */
+	struct eddy_runmap map;
+	/*
+	 * Chunks whose page bits are not kept while they serve a huge block:
+	 * all 512 pages are as the segment's dirty bit says.
+	 * W: whoever has the chunk in hand, by RMW.  R: the same.
+	 */
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t uniform[EDDY_RUNMAP_WORDS];
+};
+
+/* Kinds of an arena's hints: chunks with free objects of a class, or runs. */
+#define EDDY_HINT_CLASS(row) ((unsigned)(row) - 1)
+#define EDDY_HINT_RUNS       EDDY_N_SMALL
+#define EDDY_N_HINTS         48
+
+struct eddy_arena {
+	struct eddy_idset hints; /* over chunk numbers */
+	struct eddy_runset pages;
+	uint32_t number; /* 1 .. */
+	uint32_t home;
+	/*
+	 * The chunk that became empty last, plus 1: kept, until another does.
+	 * W, R: any CPU.  O: none: a hint that a CAS checks.
+	 */
+	_Atomic uint32_t spare;
+};
+
+#define EDDY_N_ARENAS 1
+#define EDDY_MAX_CPUS 8192 /* what Linux can be built for */
+
+struct eddy_heap {
+	/* Constant from HEAP-R1 on. */
+	struct eddy_opts opts;
+	uintptr_t base; /* of the range */
+	uint32_t n_segments;
+	uint32_t n_chunks;
+	uint32_t first_chunk; /* a random place in the first segment */
+	bool reserved; /* the range is ours; else chunks are mapped on demand */
+	bool sections; /* CPU caches by rseq; else claim mode */
+	bool cached;   /* there are caches; else every call passes through C */
+	_Atomic uint32_t *tags; /* one a page: see pagemap.h */
+	struct eddy_segment *segments;
+	struct eddy_chunk *chunks;
+	char *slots;
+	uint32_t n_slots;
+	char *cells;
+	uint32_t n_cell_sets; /* a power of two */
+	char *reservation;
+	size_t reservation_size; /* all but the range, where it is apart */
+	size_t fixed_size;
+
+	struct eddy_idset segment_hints; /* over segment numbers */
+	struct eddy_runset chunks_free;
+	struct eddy_arena arenas[EDDY_N_ARENAS];
+
+	/*
+	 * Free segments, a bit each.
+	 * W, R: any CPU.  O: SEG-R2 -> SEG-A2.
+	 */
+	_Alignas(EDDY_CACHELINE)
+	    _Atomic uint64_t free_segments[EDDY_MAX_SEGMENTS / 64];
+	/* As an arena's. */
+	_Atomic uint32_t spare_segment;
+	/* Chunks made accessible.  W, R: any CPU.  O: none: a statistic. */
+	_Atomic uint32_t n_ready;
+	/* Set once cells are writable.  W: any.  O: HEAP-R2 -> HEAP-A2. */
+	_Atomic uint32_t cells_ready;
+	/* The same of each CPU's slot, a bit each. */
+	_Atomic uint64_t slot_ready[EDDY_MAX_CPUS / 64];
+	/* Large blocks moved by mremap; each may cost a mapping.  O: none. */
+	_Atomic uint32_t n_moves;
+};
+
+extern _Atomic(struct eddy_heap *) eddy_heap_published;
+
+/* Builds the heap, or finds it built.  NULL: no memory at all. */
+struct eddy_heap *eddy_heap_start(void);
+
+/* Writes eddy_fast from the published heap: the same words whoever does. */
+void eddy_heap_fill_fast(struct eddy_heap *h);
+
+/* The heap, NULL before the first allocation. */
+static inline struct eddy_heap *
+eddy_heap_peek(void)
+{
+	/* HEAP-A1: pairs with HEAP-R1. */
+	return eddy_load_acquire(&eddy_heap_published);
+}
+
+static inline struct eddy_heap *
+eddy_heap(void)
+{
+	struct eddy_heap *h = eddy_heap_peek();
+
+	return eddy_likely(h != NULL) ? h : eddy_heap_start();
+}
+
+static inline struct eddy_arena *
+eddy_arena_at(struct eddy_heap *h, uint32_t number)
+{
+	return &h->arenas[number - 1];
+}
+
+/* The arena that serves home. */
+static inline struct eddy_arena *
+eddy_arena_of_home(struct eddy_heap *h, uint32_t home)
+{
+	(void)home;
+	return &h->arenas[0];
+}
+
+static inline void *
+eddy_page_address(const struct eddy_heap *h, uint32_t chunk, unsigned page)
+{
+	return (void *)(h->base + ((uintptr_t)chunk << EDDY_LG_CHUNK) +
+	    ((uintptr_t)page << EDDY_LG_PAGE));
+}
+
+#endif /* EDDY_HEAP_H */

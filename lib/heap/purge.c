@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib/heap/purge.h"
+
+#include "lib/heap/chunk.h"
+#include "lib/heap/segment.h"
+#include "lib/os/os.h"
+
+/*
+ * Drops [p, p + size), whole OS pages only.  Emulators and sandboxes are known
+ * to answer 0 and do nothing; so a byte is set before and looked at after.
+ */
+static bool
+drop(void *p, size_t size)
+{
+	size_t page = eddy_os_page_size();
+	char *from = (char *)eddy_align_up((uintptr_t)p, page);
+	char *to = (char *)eddy_align_down((uintptr_t)p + size, page);
+	_Atomic char *witness = (_Atomic char *)(void *)from;
+
+	if (from != p || to != (char *)p + size)
+		return false;
+	/* relaxed, both: in hand; atomic, so that the compiler stores it. */
+	eddy_store_relaxed(witness, 1);
+	return eddy_os_discard(from, size) == 0 &&
+	    eddy_load_relaxed(witness) == 0;
+}
+
+/* Lowest run of bits in w: its first place and its length; false if none. */
+static bool
+first_run(uint64_t w, unsigned *pos, unsigned *n)
+{
+	uint64_t rest;
+
+	if (w == 0)
+		return false;
+	*pos = eddy_ctz64(w);
+	rest = ~(w >> *pos);
+	*n = rest == 0 ? 64 - *pos : eddy_ctz64(rest);
+	return true;
+}
+
+/* Free dirty units of word i. */
+static uint64_t
+candidates(struct eddy_runmap *m, unsigned i)
+{
+	/* relaxed, both: a guess that the claim checks. */
+	return eddy_load_relaxed(&m->free[i]) & eddy_load_relaxed(&m->dirty[i]);
+}
+
+static size_t
+purge_pages(struct eddy_heap *h, uint32_t chunk)
+{
+	struct eddy_runmap *m = &h->chunks[chunk].map;
+	size_t done = 0;
+
+	for (unsigned i = 0; i < EDDY_RUNMAP_WORDS; i++) {
+		uint64_t left = candidates(m, i);
+		unsigned pos;
+		unsigned n;
+
+		while (first_run(left, &pos, &n)) {
+			unsigned page = i * 64 + pos;
+			void *p = eddy_page_address(h, chunk, page);
+
+			left &= ~eddy_mask(pos, n);
+			if (!eddy_pages_claim_at(h, chunk, page, n))
+				continue;
+			if (drop(p, n * EDDY_PAGE)) {
+				eddy_pages_clean(h, chunk, page, n);
+				done += n * EDDY_PAGE;
+			}
+			eddy_pages_put(chunk, page, n, p);
+		}
+	}
+	return done;
+}
+
+/* Whole chunks that are in no arena. */
+static size_t
+purge_chunks(struct eddy_heap *h, uint32_t segment)
+{
+	struct eddy_runmap *m = &h->segments[segment].map;
+	size_t done = 0;
+
+	for (unsigned i = 0; i < EDDY_RUNMAP_WORDS; i++) {
+		uint64_t left = candidates(m, i);
+		unsigned pos;
+		unsigned n;
+
+		while (first_run(left, &pos, &n)) {
+			uint32_t chunk = segment *
+				(uint32_t)EDDY_SEGMENT_CHUNKS +
+			    i * 64 + pos;
+
+			left &= ~eddy_mask(pos, n);
+			if (!eddy_chunks_claim_at(h, chunk, n))
+				continue;
+			if (drop(eddy_page_address(h, chunk, 0),
+				n * EDDY_CHUNK)) {
+				eddy_chunks_clean(h, chunk, n);
+				done += n * EDDY_CHUNK;
+			}
+			eddy_chunks_put(chunk, n);
+		}
+	}
+	return done;
+}
+
+static size_t
+dirty_bytes(struct eddy_heap *h, uint32_t chunk)
+{
+	struct eddy_runmap *m = &h->chunks[chunk].map;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < EDDY_RUNMAP_WORDS; i++)
+		n += (size_t)__builtin_popcountll(candidates(m, i));
+	return n * EDDY_PAGE;
+}
+
+size_t
+eddy_purge(struct eddy_heap *h, size_t keep)
+{
+	/* SEG-A1: descriptors below the limit are readable. */
+	size_t limit = eddy_load_acquire(&eddy_fast.limit) / EDDY_CHUNK_PAGES;
+	size_t done = 0;
+
+	for (uint32_t c = 0; c < limit && c < h->n_chunks; c++) {
+		struct eddy_segment *s =
+		    &h->segments[c / (uint32_t)EDDY_SEGMENT_CHUNKS];
+		unsigned i = c % (unsigned)EDDY_SEGMENT_CHUNKS / 64;
+		size_t here;
+
+		if (c % EDDY_SEGMENT_CHUNKS == 0)
+			done += purge_chunks(
+			    h, c / (uint32_t)EDDY_SEGMENT_CHUNKS);
+		/* SEG-A3: the descriptor is readable. */
+		if ((eddy_load_acquire(&s->map.ready[i]) >> c % 64 & 1) == 0 ||
+		    /* relaxed: a guess that the claim checks. */
+		    eddy_load_relaxed(&h->chunks[c].map.owner) == 0)
+			continue;
+		here = dirty_bytes(h, c);
+		if (keep >= here) {
+			keep -= here;
+			continue;
+		}
+		done += purge_pages(h, c);
+	}
+	return done;
+}

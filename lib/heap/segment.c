@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib/heap/segment.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/heap/chunk.h"
+#include "lib/os/os.h"
+
+static struct eddy_segment *
+segment_at(struct eddy_heap *h, uint32_t segment)
+{
+	return &h->segments[segment];
+}
+
+/* Chunks of a segment that lie in the range: fewer than 512 in the last. */
+static unsigned
+valid_chunks(const struct eddy_heap *h, uint32_t segment)
+{
+	uint32_t first = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
+	uint32_t left = h->n_chunks - first;
+
+	return left < EDDY_SEGMENT_CHUNKS ? left
+					  : (unsigned)EDDY_SEGMENT_CHUNKS;
+}
+
+/* ------------------------------------------------------------------ */
+/* Access */
+
+/* Gives access to the part of an array that segments [from, to) need. */
+static int
+commit_share(void *array, size_t each, uint32_t from, uint32_t to)
+{
+	return eddy_os_commit((char *)array + each * from, each * (to - from));
+}
+
+/*
+ * Makes tags, descriptors and hints of all segments below `to` accessible and
+ * then raises the limit.  Idempotent, so that nobody waits for another.
+ */
+static bool
+raise_limit(struct eddy_heap *h, uint32_t to)
+{
+	const size_t pages = EDDY_SEGMENT / EDDY_PAGE;
+	/* SEG-A1: what is below needs nothing. */
+	uintptr_t limit = eddy_load_acquire(&eddy_fast.limit);
+	uint32_t from = (uint32_t)(limit / pages);
+	size_t share = EDDY_SEGMENT_CHUNKS / 64 * EDDY_N_HINTS * 8;
+
+	if (from >= to)
+		return true;
+	eddy_heap_fill_fast(h);
+	if (commit_share(h->tags, pages * sizeof(*h->tags), from, to) != 0 ||
+	    commit_share(h->segments, sizeof(*h->segments), from, to) != 0)
+		return false;
+	for (unsigned a = 0; a < EDDY_N_ARENAS; a++) {
+		/* relaxed: constant; a pointer to atomic words. */
+		if (commit_share((void *)h->arenas[a].hints.level[0], share,
+			from, to) != 0)
+			return false;
+	}
+	do {
+		if (limit >= to * pages)
+			break;
+		/* SEG-R1: publishes the access given above. */
+	} while (!eddy_cas_release(&eddy_fast.limit, &limit, to * pages));
+	return true;
+}
+
+/* Chunks made accessible at a time: more as the heap grows. */
+static unsigned
+growth_step(struct eddy_heap *h)
+{
+	/* relaxed: a statistic. */
+	uint32_t quarter = eddy_load_relaxed(&h->n_ready) / 4;
+
+	if (quarter == 0)
+		return 1;
+	return quarter >= 32 ? 32 : 1u << eddy_log2(quarter);
+}
+
+static int
+commit_chunks(struct eddy_heap *h, uint32_t chunk, unsigned n)
+{
+	int err = eddy_os_commit(
+	    &h->chunks[chunk], n * sizeof(struct eddy_chunk));
+
+	if (err != 0)
+		return err;
+	if (h->reserved)
+		return eddy_os_commit(
+		    eddy_page_address(h, chunk, 0), n * EDDY_CHUNK);
+	return eddy_os_map_at(eddy_page_address(h, chunk, 0), n * EDDY_CHUNK);
+}
+
+static void
+set_ready(struct eddy_segment *s, unsigned pos, unsigned n)
+{
+	for (unsigned i = pos / 64; n != 0; i++) {
+		unsigned here = 64 - pos % 64 < n ? 64 - pos % 64 : n;
+
+		/* SEG-R3: after the access it announces. */
+		(void)eddy_or_release(
+		    &s->map.ready[i], eddy_mask(pos % 64, here));
+		pos += here;
+		n -= here;
+	}
+}
+
+static bool
+is_ready(struct eddy_segment *s, unsigned pos)
+{
+	/* SEG-A3: pairs with SEG-R3. */
+	return eddy_load_acquire(&s->map.ready[pos / 64]) >> pos % 64 & 1;
+}
+
+/*
+ * Makes n chunks in hand accessible.  Reserved addresses: a whole step around
+ * them, since mprotect is idempotent; else exactly those chunks, which are
+ * ours.  Returns 0, or -EEXIST: something foreign lies there.
+ */
+static int
+make_ready(struct eddy_heap *h, uint32_t segment, unsigned pos, unsigned n)
+{
+	struct eddy_segment *s = segment_at(h, segment);
+	uint32_t first = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
+	unsigned step = h->reserved ? growth_step(h) : 1;
+
+	for (unsigned at = pos; at < pos + n;) {
+		unsigned lo = at;
+		unsigned hi = at + 1;
+		int err;
+
+		if (is_ready(s, at)) {
+			at++;
+			continue;
+		}
+		while (hi < pos + n && !is_ready(s, hi))
+			hi++;
+		lo = (unsigned)eddy_align_down(lo, step);
+		hi = (unsigned)eddy_align_up(hi, step);
+		if (hi > valid_chunks(h, segment))
+			hi = valid_chunks(h, segment);
+		err = commit_chunks(h, first + lo, hi - lo);
+		if (err != 0 && step > 1) {
+			step = 1;
+			continue;
+		}
+		if (err != 0)
+			return err;
+		set_ready(s, lo, hi - lo);
+		(void)eddy_add_relaxed(&h->n_ready, hi - lo);
+		at = hi;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* Segments */
+
+/* Takes n adjacent bits, ascending; puts back what it got on a conflict. */
+static bool
+take_segments(struct eddy_heap *h, uint32_t first, uint32_t n)
+{
+	for (uint32_t i = first; i < first + n; i++) {
+		_Atomic uint64_t *w = &h->free_segments[i / 64];
+		uint64_t bit = (uint64_t)1 << i % 64;
+
+		/* SEG-A2: pairs with SEG-R2 of the last owner. */
+		if ((eddy_and_seq_cst(w, ~bit) & bit) == 0) {
+			if (i != first)
+				eddy_segments_put(h, first, i - first);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool
+segment_is_free(struct eddy_heap *h, uint32_t i)
+{
+	/* relaxed: a guess; the bit is taken by an RMW. */
+	return eddy_load_relaxed(&h->free_segments[i / 64]) >> i % 64 & 1;
+}
+
+/* Lowest n adjacent free segments; false when there are none to be seen. */
+static bool
+find_segments(
+    struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
+{
+	uint32_t i = 0;
+
+	while (i + n <= h->n_segments) {
+		uint32_t k = 0;
+
+		while (k < n && segment_is_free(h, i + k))
+			k++;
+		if (k == n) {
+			*ret = i;
+			return true;
+		}
+		i = (uint32_t)eddy_align_up(i + k + 1, align);
+	}
+	return false;
+}
+
+static bool
+claim_segments(
+    struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
+{
+	/* Goes round only where another took or put a segment. */
+	while (find_segments(h, n, align, ret)) {
+		if (!take_segments(h, *ret, n))
+			continue;
+		if (raise_limit(h, *ret + n))
+			return true;
+		eddy_segments_put(h, *ret, n);
+		return false;
+	}
+	return false;
+}
+
+void
+eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n)
+{
+	for (uint32_t i = segment; i < segment + n; i++) {
+		/* SEG-R2: the segment's state, to its next owner. */
+		(void)eddy_or_seq_cst(
+		    &h->free_segments[i / 64], (uint64_t)1 << i % 64);
+	}
+}
+
+bool
+eddy_segments_claim(
+    struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
+{
+	uint32_t last;
+
+	if (!claim_segments(h, n, align, ret))
+		return false;
+	last = *ret + n - 1;
+	if (valid_chunks(h, last) == EDDY_SEGMENT_CHUNKS) {
+		uint32_t i;
+
+		for (i = *ret; i <= last; i++)
+			if (make_ready(h, i, 0, EDDY_SEGMENT_CHUNKS) != 0)
+				break;
+		if (i > last)
+			return true;
+	}
+	eddy_segments_put(h, *ret, n);
+	return false;
+}
+
+void
+eddy_segment_open(struct eddy_heap *h, uint32_t segment, unsigned kept)
+{
+	/* relaxed: published with the free bits (RUN-R2). */
+	eddy_store_relaxed(&segment_at(h, segment)->map.owner, 1);
+	eddy_runset_open(&h->chunks_free, segment, kept,
+	    valid_chunks(h, segment) - kept);
+}
+
+/* A fresh segment whose first n chunks the caller keeps. */
+static bool
+grow(struct eddy_heap *h, unsigned n, unsigned align, struct eddy_run *ret)
+{
+	unsigned valid;
+
+	if (!claim_segments(h, 1, 1, &ret->id))
+		return false;
+	valid = valid_chunks(h, ret->id);
+	/* What lies below a random place of the first segment is not used. */
+	ret->pos = ret->id == 0
+	    ? (unsigned)eddy_align_up(h->first_chunk, align)
+	    : 0;
+	if (ret->pos + n > valid)
+		ret->pos = 0;
+	if (n > valid) {
+		eddy_segments_put(h, ret->id, 1);
+		return false;
+	}
+	eddy_segment_open(h, ret->id, ret->pos + n);
+	return true;
+}
+
+/* ------------------------------------------------------------------ */
+/* Chunks */
+
+static bool
+find_chunks(struct eddy_heap *h, unsigned n, unsigned align,
+    enum eddy_run_want want, struct eddy_run *ret)
+{
+	return eddy_runset_claim(
+		   &h->chunks_free, n, align, want, false, ret) ||
+	    grow(h, n, align, ret) ||
+	    eddy_runset_claim(&h->chunks_free, n, align, want, true, ret);
+}
+
+bool
+eddy_chunks_claim(struct eddy_heap *h, unsigned n, unsigned align,
+    enum eddy_run_want want, uint32_t *ret_chunk)
+{
+	struct eddy_run r;
+
+	while (find_chunks(h, n, align, want, &r)) {
+		int err = make_ready(h, r.id, r.pos, n);
+
+		if (err == 0) {
+			*ret_chunk =
+			    r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos;
+			return true;
+		}
+		if (err == -EEXIST) {
+			/*
+			 * Something of the program's lies there: these chunks
+			 * stay claimed for good.  Single ones, lest one
+			 * intruder cost a whole run of addresses.
+			 */
+			for (unsigned i = 0; i < n; i++)
+				if (n > 1 &&
+				    make_ready(h, r.id, r.pos + i, 1) !=
+					-EEXIST)
+					eddy_chunks_put(r.id *
+						(uint32_t)EDDY_SEGMENT_CHUNKS +
+						r.pos + i,
+					    1);
+			continue;
+		}
+		/* The kernel gives no more: what is accessible already? */
+		eddy_chunks_put(
+		    r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos, n);
+		if (!eddy_runset_claim(&h->chunks_free, n, align,
+			EDDY_ONLY_READY, true, &r))
+			return false;
+		*ret_chunk = r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos;
+		return true;
+	}
+	return false;
+}
+
+bool
+eddy_chunks_claim_at(struct eddy_heap *h, uint32_t chunk, unsigned n)
+{
+	uint32_t segment = chunk / (uint32_t)EDDY_SEGMENT_CHUNKS;
+	unsigned pos = chunk % (unsigned)EDDY_SEGMENT_CHUNKS;
+
+	if (pos + n > EDDY_SEGMENT_CHUNKS ||
+	    !eddy_runset_claim_at(&h->chunks_free, segment, pos, n))
+		return false;
+	if (make_ready(h, segment, pos, n) == 0)
+		return true;
+	eddy_chunks_put(chunk, n);
+	return false;
+}
+
+void
+eddy_segment_put(uint32_t segment, unsigned pos, unsigned n)
+{
+	eddy_chunks_put(segment * (uint32_t)EDDY_SEGMENT_CHUNKS + pos, n);
+}
+
+void
+eddy_chunks_put(uint32_t chunk, unsigned n)
+{
+	struct eddy_heap *h = eddy_heap();
+	uint32_t segment = chunk / (uint32_t)EDDY_SEGMENT_CHUNKS;
+	uint32_t old;
+
+	if (!eddy_runset_put(&h->chunks_free, segment,
+		chunk % (unsigned)EDDY_SEGMENT_CHUNKS, n,
+		eddy_page_address(h, chunk, 0)))
+		return;
+	/* relaxed: a hint; retirement is a CAS on every word. */
+	old = eddy_xchg_relaxed(&h->spare_segment, segment + 1);
+	if (old == 0 || old == segment + 1 ||
+	    !eddy_runset_retire(&h->chunks_free, old - 1))
+		return;
+	eddy_segments_put(h, old - 1, 1);
+}
+
+/* ------------------------------------------------------------------ */
+/* Zero */
+
+static uint64_t
+mark(_Atomic uint64_t *words, unsigned pos)
+{
+	uint64_t bit = (uint64_t)1 << pos % 64;
+
+	/* relaxed: the chunk is in hand; its free bit orders it. */
+	return eddy_or_relaxed(&words[pos / 64], bit) & bit;
+}
+
+void
+eddy_chunks_use(struct eddy_heap *h, uint32_t chunk, uint32_t n, bool zero)
+{
+	for (uint32_t c = chunk; c < chunk + n; c++) {
+		struct eddy_segment *s =
+		    segment_at(h, c / (uint32_t)EDDY_SEGMENT_CHUNKS);
+		unsigned pos = c % (unsigned)EDDY_SEGMENT_CHUNKS;
+		bool uniform = mark(s->uniform, pos) != 0;
+		bool dirty = mark(s->map.dirty, pos) != 0;
+
+		if (!zero || !dirty)
+			continue;
+		if (uniform)
+			memset(eddy_page_address(h, c, 0), 0, EDDY_CHUNK);
+		else
+			eddy_pages_zero(h, c, 0, EDDY_CHUNK_PAGES);
+	}
+}
+
+void
+eddy_chunks_clean(struct eddy_heap *h, uint32_t chunk, uint32_t n)
+{
+	for (uint32_t c = chunk; c < chunk + n; c++) {
+		struct eddy_segment *s =
+		    segment_at(h, c / (uint32_t)EDDY_SEGMENT_CHUNKS);
+		uint64_t bit = (uint64_t)1 << c % 64;
+		unsigned i = c % (unsigned)EDDY_SEGMENT_CHUNKS / 64;
+
+		/*
+		 * relaxed, both: in hand.  Uniform as well, since the page
+		 * bits of its descriptor are of an earlier life.
+		 */
+		(void)eddy_or_relaxed(&s->uniform[i], bit);
+		(void)eddy_and_relaxed(&s->map.dirty[i], ~bit);
+	}
+}

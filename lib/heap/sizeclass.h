@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sizeclass.h - what a request is rounded up to, and which row serves it.
+ *
+ * Layer heap (L3).  Constant tables, no state.
+ *
+ * Small classes: four per doubling, those of jemalloc, from 8 bytes to 14 KiB;
+ * a slab is the smallest number of pages that the objects fill exactly.
+ * Page runs: from 16 KiB on every multiple of a page, as in jemalloc 5.3.1.
+ * Those of up to 64 KiB have a row in the CPU caches too.
+ */
+#ifndef EDDY_SIZECLASS_H
+#define EDDY_SIZECLASS_H
+
+#include "lib/base/base.h"
+
+#define EDDY_LG_PAGE   12
+#define EDDY_PAGE      ((size_t)1 << EDDY_LG_PAGE)
+#define EDDY_QUANTUM   16
+#define EDDY_SMALL_MAX ((size_t)14336)
+#define EDDY_LARGE_MIN ((size_t)16384)
+#define EDDY_ROW_MAX   ((size_t)65536) /* the largest cached size */
+
+/* Row 0 belongs to nothing and is closed for ever. */
+#define EDDY_N_SMALL 36 /* rows 1 to 36 */
+#define EDDY_ROW_RUN 37 /* rows 37 to 49: runs of 4 to 16 pages */
+#define EDDY_N_ROWS  50
+
+/* The largest request: what a pointer difference can express, less a page. */
+#define EDDY_SIZE_LIMIT ((size_t)0x7000000000000000)
+
+struct eddy_class {
+	uint32_t size;
+	uint32_t magic; /* ceil(2^32 / size): offset to index */
+	uint16_t pages; /* of a slab, or of the run */
+	uint16_t n_objects;
+	uint16_t batch; /* objects that travel together */
+	uint16_t depth; /* pointers a CPU's row may hold at most */
+};
+
+/* Indexed by row; rows of runs have one object. */
+extern const struct eddy_class eddy_classes[EDDY_N_ROWS];
+
+/* (size + 7) / 8 to row, for sizes up to EDDY_ROW_MAX. */
+extern const uint8_t eddy_size_rows[EDDY_ROW_MAX / 8 + 1];
+/* The same with the classes of jemalloc 5.3.0 from 16 KiB on. */
+extern const uint8_t eddy_size_rows_530[EDDY_ROW_MAX / 8 + 1];
+
+/* Size of a row's objects. */
+static inline size_t
+eddy_row_size(unsigned row)
+{
+	return eddy_classes[row].size;
+}
+
+/*
+ * eddy_large_size - the real size of a request above EDDY_SMALL_MAX.
+ *
+ * classes: round to four classes per doubling, as jemalloc 5.3.0 does, and
+ *          not only to pages.
+ * Returns: 0 when there is no such size.
+ */
+static inline size_t
+eddy_large_size(size_t size, bool classes)
+{
+	size_t step = EDDY_PAGE;
+
+	if (size > EDDY_SIZE_LIMIT)
+		return 0;
+	if (size <= EDDY_LARGE_MIN)
+		return EDDY_LARGE_MIN;
+	if (classes) {
+		step = (size_t)1 << (eddy_log2(size - 1) - 2);
+		if (step < EDDY_PAGE)
+			step = EDDY_PAGE;
+	}
+	return eddy_align_up(size, step);
+}
+
+#endif /* EDDY_SIZECLASS_H */
