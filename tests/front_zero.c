@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * front_zero.c - calloc's memory is zero: after use, after realloc, after a
+ * trim, where madvise is refused and where it lies.
+ */
+#include "probe.h"
+
+static unsigned long
+dirty_bytes(const unsigned char *p, size_t n)
+{
+	unsigned long bad = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bad += p[i] != 0;
+	return bad;
+}
+
+static size_t
+some_size(uint64_t *rng, int i)
+{
+	size_t limit = i % 20 == 0 ? 6000000 : i % 5 == 0 ? 100000 : 3000;
+
+	return 1 + (size_t)tap_random(rng) % limit;
+}
+
+/* Returns the number of bytes that calloc gave and that were not zero. */
+static unsigned long
+churn(int rounds)
+{
+	enum { N = 300 };
+	static unsigned char *p[N];
+	static size_t n[N];
+	uint64_t rng = tap.seed;
+	unsigned long bad = 0;
+
+	for (int round = 0; round < rounds; round++) {
+		for (int i = 0; i < N; i++) {
+			n[i] = some_size(&rng, i);
+			if (i % 2 != 0) {
+				p[i] = p_malloc(n[i]);
+			} else {
+				p[i] = p_calloc(1, n[i]);
+				bad += dirty_bytes(p[i], n[i]);
+			}
+			memset(p[i], 0xa5, n[i]);
+		}
+		for (int i = 0; i < N; i++) {
+			if (i % 7 == 3) {
+				p[i] = p_realloc(p[i], n[i] / 2 + 1);
+				p[i] = p_realloc(p[i], n[i] * 2);
+				memset(p[i], 0xc3, n[i] * 2);
+			}
+			p_free(p[i]);
+		}
+		if (round % 3 == 2)
+			(void)malloc_trim(0);
+	}
+	return bad;
+}
+
+/* Fresh memory need not be written to be zero: calloc costs what is touched. */
+static void
+test_untouched(void)
+{
+	enum { N = 8 };
+	unsigned char *p[N];
+	long before = probe_rss_kib();
+	bool held = true;
+
+	for (int i = 0; i < N; i++) {
+		p[i] = p_calloc(1, 200 * (size_t)MIB);
+		held = p[i] != NULL && p[i][0] == 0 &&
+		       p[i][100 * (size_t)MIB] == 0 && held;
+	}
+	tap_ok(held, "calloc gives 8 times 200 MiB");
+	tap_ok(probe_rss_kib() - before < 8 * KIB,
+	    "calloc of fresh memory does not touch it");
+	for (int i = 0; i < N; i++)
+		p_free(p[i]);
+}
+
+static void
+test_usable_tail(void)
+{
+	bool held = true;
+
+	for (size_t n = 1; n < 3 * MIB; n += n / 2 + 1) {
+		unsigned char *p = p_malloc(n);
+
+		memset(p, 0xff, p_usable(p));
+		p_free(p);
+		p = p_calloc(n, 1);
+		held = dirty_bytes(p, n) == 0 && held;
+		p_free(p);
+	}
+	tap_ok(held, "calloc is zero right after a full block of its size");
+}
+
+int
+main(int argc, char **argv)
+{
+	static const int nr[] = {SYS_madvise};
+
+	tap_begin(argv);
+	if (argc > 1) {
+		if (!probe_refuse(nr, 1, argv[1][0] == 'r' ? EPERM : 0))
+			return 77;
+		tap_exec(argv[0], NULL);
+	}
+	tap_guard(100);
+	if (getenv("EDDY_TAP_CHILD") != NULL)
+		return churn(6) != 0;
+	tap_ok(churn(10) == 0, "calloc is zero over 10 rounds of dirty memory");
+	test_usable_tail();
+	test_untouched();
+	(void)setenv("MALLOC_CONF", "dirty_decay_ms:100,muzzy_decay_ms:0", 1);
+	tap_ok(probe_again(argv, "refused", "madvise refused"),
+	    "calloc is zero where madvise is refused");
+	tap_ok(probe_again(argv, "noop", "madvise does nothing"),
+	    "calloc is zero where madvise succeeds and does nothing");
+	return tap_end();
+}
