@@ -8,8 +8,9 @@
  * that were whole at the fork, works on, starts threads, forks again, frees
  * everything and ends.
  *
- * The handler uses _Fork(), which may be called in one; no thread is created
- * in the parent meanwhile, and no lock of the C library is held.
+ * The handler uses _Fork(), which may be called in one, and so do the children:
+ * other threads may hold the C library's own fork lock.  No thread is created
+ * in the parent meanwhile.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -83,7 +84,7 @@ child_main(struct drum *d)
 		if (pthread_create(&t[i], NULL, child_thread, other) != 0)
 			rig_fail_now("no thread in the child");
 	}
-	pid = fork();
+	pid = _Fork(); /* another may have held the C library's fork lock */
 	if (pid == 0) {
 		verify_all();
 		drum_beat(d);
@@ -169,7 +170,7 @@ reap(int options)
 	int status;
 
 	while (waitpid(-1, &status, options) > 0) {
-		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+		if (WIFEXITED(status) && WEXITSTATUS(status) == RIG_OVERDUE)
 			rig_stalled("a child hung");
 		if (status != 0)
 			rig_fail_now("a child ended with %#x", status);

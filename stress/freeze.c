@@ -200,9 +200,8 @@ fork_once(void)
 	rig_deadline(2 * rig.patience_s, "the forked child did not end");
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		rig_fail_now("fork or waitpid failed");
-	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGABRT &&
-	    WTERMSIG(status) != SIGSEGV && WTERMSIG(status) != SIGBUS)
-		rig_stalled("the forked child hung (status %#x)", status);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == RIG_OVERDUE)
+		rig_stalled("the forked child hung");
 	if (status != 0)
 		rig_fail_now("the forked child ended with %#x", status);
 	rig_deadline(0, NULL);

@@ -43,7 +43,7 @@ put(const char *head, const char *format, va_list ap)
 		n = sizeof(line) - 2;
 	line[n++] = '\n';
 	if (write(STDOUT_FILENO, line, n) < 0)
-		_exit(99);
+		_exit(98);
 }
 
 void
@@ -90,7 +90,7 @@ put_plan(void)
 	int n = snprintf(line, sizeof(line), "1..%u\n", n_tests);
 
 	if (write(STDOUT_FILENO, line, (size_t)n) < 0)
-		_exit(99);
+		_exit(98);
 }
 
 RIG_PRINTF(1, 2)
@@ -121,7 +121,7 @@ rig_skip(const char *why)
 	int n = snprintf(line, sizeof(line), "SKIP: %s\n", why);
 
 	if (write(STDOUT_FILENO, line, (size_t)n) < 0)
-		_exit(99);
+		_exit(98);
 	_exit(77);
 }
 
@@ -158,7 +158,7 @@ on_deadline(int signo)
 {
 	(void)signo;
 	if (getpid() != main_pid)
-		_exit(99);
+		_exit(RIG_OVERDUE);
 	rig_stalled("stalled: %s", atomic_load(&deadline_what));
 }
 

@@ -48,6 +48,8 @@ _Noreturn void rig_fail_now(const char *format, ...) RIG_PRINTF(1, 2);
  */
 _Noreturn void rig_stalled(const char *format, ...) RIG_PRINTF(1, 2);
 
+enum { RIG_OVERDUE = 99 }; /* exit status of a child out of time */
+
 /* `what` (static) must be over in that many seconds; 0 lifts the limit. */
 void rig_deadline(unsigned seconds, const char *what);
 
