@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib/heap/chunk.h"
 
-#include <string.h>
-
 #include "lib/heap/segment.h"
 #include "lib/os/fatal.h"
+#include "lib/os/zero.h"
 
 static uint64_t
 segment_bit(uint32_t chunk)
@@ -35,15 +34,37 @@ segment_of(struct eddy_heap *h, uint32_t chunk)
 			       mask = eddy_mask(at_ % 64, here_), true);     \
 	     i++, at_ += here_, left_ -= here_)
 
+void
+eddy_zeroes_add(struct eddy_zeroes *z, void *p, size_t size)
+{
+	if (z->size != 0 && z->from + z->size == p) {
+		z->size += size;
+		return;
+	}
+	eddy_zeroes_finish(z);
+	z->from = p;
+	z->size = size;
+}
+
+void
+eddy_zeroes_finish(struct eddy_zeroes *z)
+{
+	if (z->size != 0)
+		eddy_os_zero(z->from, z->size);
+	z->size = 0;
+}
+
 static void
-zero_bits(struct eddy_heap *h, uint32_t chunk, unsigned word, uint64_t bits)
+add_bits(struct eddy_heap *h, struct eddy_zeroes *z, uint32_t chunk,
+    unsigned word, uint64_t bits)
 {
 	while (bits != 0) {
 		unsigned from = eddy_ctz64(bits);
 		uint64_t rest = ~(bits >> from);
 		unsigned n = rest == 0 ? 64 - from : eddy_ctz64(rest);
 
-		memset(eddy_page_address(h, chunk, word * 64 + from), 0,
+		eddy_zeroes_add(z,
+		    eddy_page_address(h, chunk, word * 64 + from),
 		    n * EDDY_PAGE);
 		bits &= ~eddy_mask(from, n);
 	}
@@ -54,6 +75,7 @@ eddy_pages_use(struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n,
     bool zero)
 {
 	struct eddy_runmap *m = &h->chunks[chunk].map;
+	struct eddy_zeroes z = {NULL, 0};
 	uint64_t mask;
 
 	for_each_word (i, mask, page, n) {
@@ -61,20 +83,19 @@ eddy_pages_use(struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n,
 		uint64_t old = eddy_or_relaxed(&m->dirty[i], mask);
 
 		if (zero)
-			zero_bits(h, chunk, i, old & mask);
+			add_bits(h, &z, chunk, i, old & mask);
 	}
+	eddy_zeroes_finish(&z);
 }
 
 void
-eddy_pages_zero(
-    struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n)
+eddy_pages_zero(struct eddy_heap *h, uint32_t chunk, struct eddy_zeroes *z)
 {
 	struct eddy_runmap *m = &h->chunks[chunk].map;
-	uint64_t mask;
 
-	for_each_word (i, mask, page, n) {
+	for (unsigned i = 0; i < EDDY_RUNMAP_WORDS; i++) {
 		/* relaxed: in hand. */
-		zero_bits(h, chunk, i, eddy_load_relaxed(&m->dirty[i]) & mask);
+		add_bits(h, z, chunk, i, eddy_load_relaxed(&m->dirty[i]));
 	}
 }
 

@@ -43,9 +43,19 @@ void eddy_pages_put_run(uint32_t chunk, unsigned page, unsigned n);
 void eddy_pages_use(struct eddy_heap *h, uint32_t chunk, unsigned page,
     unsigned n, bool zero);
 
-/* Clears pages in hand that are marked dirty, without marking any. */
+/* Memory to be cleared, gathered so that the kernel is asked once. */
+struct eddy_zeroes {
+	char *from;
+	size_t size;
+};
+
+/* Adds a range; what went before is cleared if it is not adjacent. */
+void eddy_zeroes_add(struct eddy_zeroes *z, void *p, size_t size);
+void eddy_zeroes_finish(struct eddy_zeroes *z);
+
+/* Adds those pages in hand of a chunk that are marked dirty; marks none. */
 void eddy_pages_zero(
-    struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n);
+    struct eddy_heap *h, uint32_t chunk, struct eddy_zeroes *z);
 
 /* Marks pages clean: the caller has them in hand and knows them to be zero. */
 void eddy_pages_clean(

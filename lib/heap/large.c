@@ -126,8 +126,8 @@ huge_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size,
 	struct extent e = extent_of(h, (void *)h->base, size);
 	unsigned n = e.chunks + (e.pages != 0);
 
-	if (!eddy_chunks_claim(h, n, (unsigned)align,
-		zero ? EDDY_WANT_CLEAN : EDDY_WANT_READY, &e.chunk))
+	if (!eddy_chunks_claim(
+		h, n, (unsigned)align, EDDY_WANT_READY, &e.chunk))
 		return NULL;
 	eddy_chunks_use(h, e.chunk, e.chunks, zero);
 	open_tail(h, a, e, zero);

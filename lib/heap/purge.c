@@ -3,27 +3,7 @@
 
 #include "lib/heap/chunk.h"
 #include "lib/heap/segment.h"
-#include "lib/os/os.h"
-
-/*
- * Drops [p, p + size), whole OS pages only.  Emulators and sandboxes are known
- * to answer 0 and do nothing; so a byte is set before and looked at after.
- */
-static bool
-drop(void *p, size_t size)
-{
-	size_t page = eddy_os_page_size();
-	char *from = (char *)eddy_align_up((uintptr_t)p, page);
-	char *to = (char *)eddy_align_down((uintptr_t)p + size, page);
-	_Atomic char *witness = (_Atomic char *)(void *)from;
-
-	if (from != p || to != (char *)p + size)
-		return false;
-	/* relaxed, both: in hand; atomic, so that the compiler stores it. */
-	eddy_store_relaxed(witness, 1);
-	return eddy_os_discard(from, size) == 0 &&
-	    eddy_load_relaxed(witness) == 0;
-}
+#include "lib/os/zero.h"
 
 /* Lowest run of bits in w: its first place and its length; false if none. */
 static bool
@@ -65,7 +45,7 @@ purge_pages(struct eddy_heap *h, uint32_t chunk)
 			left &= ~eddy_mask(pos, n);
 			if (!eddy_pages_claim_at(h, chunk, page, n))
 				continue;
-			if (drop(p, n * EDDY_PAGE)) {
+			if (eddy_os_drop(p, n * EDDY_PAGE)) {
 				eddy_pages_clean(h, chunk, page, n);
 				done += n * EDDY_PAGE;
 			}
@@ -95,7 +75,7 @@ purge_chunks(struct eddy_heap *h, uint32_t segment)
 			left &= ~eddy_mask(pos, n);
 			if (!eddy_chunks_claim_at(h, chunk, n))
 				continue;
-			if (drop(eddy_page_address(h, chunk, 0),
+			if (eddy_os_drop(eddy_page_address(h, chunk, 0),
 				n * EDDY_CHUNK)) {
 				eddy_chunks_clean(h, chunk, n);
 				done += n * EDDY_CHUNK;

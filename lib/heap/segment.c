@@ -2,7 +2,6 @@
 #include "lib/heap/segment.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "lib/heap/chunk.h"
 #include "lib/os/os.h"
@@ -394,6 +393,8 @@ mark(_Atomic uint64_t *words, unsigned pos)
 void
 eddy_chunks_use(struct eddy_heap *h, uint32_t chunk, uint32_t n, bool zero)
 {
+	struct eddy_zeroes z = {NULL, 0};
+
 	for (uint32_t c = chunk; c < chunk + n; c++) {
 		struct eddy_segment *s =
 		    segment_at(h, c / (uint32_t)EDDY_SEGMENT_CHUNKS);
@@ -404,10 +405,12 @@ eddy_chunks_use(struct eddy_heap *h, uint32_t chunk, uint32_t n, bool zero)
 		if (!zero || !dirty)
 			continue;
 		if (uniform)
-			memset(eddy_page_address(h, c, 0), 0, EDDY_CHUNK);
+			eddy_zeroes_add(
+			    &z, eddy_page_address(h, c, 0), EDDY_CHUNK);
 		else
-			eddy_pages_zero(h, c, 0, EDDY_CHUNK_PAGES);
+			eddy_pages_zero(h, c, &z);
 	}
+	eddy_zeroes_finish(&z);
 }
 
 void
