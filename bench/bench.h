@@ -95,6 +95,16 @@ void bench_pin_to(unsigned nth);
 void bench_pin_all(void);
 void bench_cpus_parse(const char *list);
 
+/* Levels of --priority: who samples and sleeps goes before who works. */
+enum {
+	BENCH_RANK_WORKER = 10,
+	BENCH_RANK_MAIN,
+	BENCH_RANK_SAMPLER,
+};
+
+void bench_priority_parse(const char *how);
+void bench_priority_take(int rank);
+
 /*
  * Writes the first word, as a program would. The asm keeps the compiler from
  * proving that nobody reads it, and from taking malloc and free out.

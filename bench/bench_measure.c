@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 static size_t mapped_bytes;
 static int cpu_ids[BENCH_MAX_THREADS];
 static unsigned n_cpu_ids;
+static bool priority_fifo;
+static bool priority_nice;
 
 void
 bench_die(const char *what)
@@ -342,4 +345,24 @@ bench_pin_all(void)
 		CPU_SET((size_t)cpu_ids[i], &set);
 	if (sched_setaffinity(0, sizeof(set), &set) != 0)
 		bench_die("cannot pin to the CPUs");
+}
+
+void
+bench_priority_parse(const char *how)
+{
+	priority_fifo = how != NULL && strcmp(how, "fifo") == 0;
+	priority_nice = how != NULL && strcmp(how, "nice") == 0;
+	if (how != NULL && !priority_fifo && !priority_nice)
+		bench_die("--priority: fifo or nice");
+}
+
+/* Of the calling thread; does nothing without --priority. */
+void
+bench_priority_take(int rank)
+{
+	struct sched_param param = {.sched_priority = rank};
+
+	if ((priority_fifo && sched_setscheduler(0, SCHED_FIFO, &param) != 0) ||
+	    (priority_nice && setpriority(PRIO_PROCESS, 0, -20) != 0))
+		bench_die("--priority: not permitted");
 }

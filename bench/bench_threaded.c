@@ -86,6 +86,15 @@ next_object(struct worker *w)
 	return p;
 }
 
+static void *(*team_body)(void *);
+
+static void *
+team_member(void *arg)
+{
+	bench_priority_take(BENCH_RANK_WORKER);
+	return team_body(arg);
+}
+
 /*
  * Starts n threads on body, lets them warm up until the counting ones, n_count
  * of them from the one numbered from, have all done something and a fifth of
@@ -100,11 +109,12 @@ team_run(unsigned n, void *(*body)(void *), unsigned from, unsigned n_count,
 	uint64_t before;
 	struct bench_span span;
 
+	team_body = body;
 	team.spins = bench_cpus() > 1 ? SPINS : 0;
 	for (unsigned i = 0; i < n; i++) {
 		team.workers[i].id = i;
 		team.workers[i].team = &team;
-		if (pthread_create(&team.workers[i].thread, NULL, body,
+		if (pthread_create(&team.workers[i].thread, NULL, team_member,
 			&team.workers[i]) != 0)
 			bench_die("cannot create a thread");
 	}

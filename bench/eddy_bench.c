@@ -34,8 +34,8 @@ static void
 usage(FILE *to)
 {
 	(void)fprintf(to,
-	    "usage: eddy_bench [--preload LIBRARY.so] [--cpus A,B] WORKLOAD "
-	    "[KEY=VALUE...]\n"
+	    "usage: eddy_bench [--preload LIBRARY.so] [--cpus A,B]\n"
+	    "    [--priority fifo|nice] WORKLOAD [KEY=VALUE...]\n"
 	    "keys: size= count= threads= ms= touch=0|1 dist= mode=\n"
 	    "workloads:\n");
 	for (size_t r = 0; r < sizeof(rooms) / sizeof(rooms[0]); r++)
@@ -152,6 +152,7 @@ child(const char *name, char **args)
 		bench_pin_to(bench_cpus() - 1);
 	else
 		bench_pin_all();
+	bench_priority_take(BENCH_RANK_MAIN);
 	if (bench_memory_read(0, false, &base) != 0)
 		bench_die("cannot read /proc/self/status");
 	if (w->run(&params, &res) != 0)
@@ -232,6 +233,7 @@ parent(char **argv, char **args, const char *preload)
 	}
 	(void)close(out[1]);
 	bench_pin_to(0);
+	bench_priority_take(BENCH_RANK_SAMPLER);
 	status = sample(pid, &rss_kb, &pte_kb, &n_samples);
 	while (n < sizeof(text) - 1 &&
 	       (got = read(out[0], text + n, sizeof(text) - 1 - n)) > 0)
@@ -255,6 +257,7 @@ main(int argc, char **argv)
 {
 	const char *preload = NULL;
 	const char *cpus = NULL;
+	const char *priority = NULL;
 	int at = 1;
 
 	for (; at < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
@@ -266,6 +269,8 @@ main(int argc, char **argv)
 			preload = argv[at + 1];
 		else if (at + 1 < argc && strcmp(argv[at], "--cpus") == 0)
 			cpus = argv[at + 1];
+		else if (at + 1 < argc && strcmp(argv[at], "--priority") == 0)
+			priority = argv[at + 1];
 		else
 			break;
 	}
@@ -274,6 +279,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	bench_cpus_parse(cpus);
+	bench_priority_parse(priority);
 	if (getenv("EDDY_BENCH_CHILD") != NULL)
 		child(argv[at], argv + at + 1);
 	return parent(argv, argv + at, preload);
