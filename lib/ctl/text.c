@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib/ctl/text.h"
+
+#include <errno.h>
+
+#include "lib/os/os.h"
+
+static size_t
+length(const char *s)
+{
+	size_t n = 0;
+
+	while (s[n] != '\0')
+		n++;
+	return n;
+}
+
+/* Standard error; what it does not take is lost. */
+static void
+put_stderr(void *arg, const char *s)
+{
+	size_t n = length(s);
+
+	(void)arg;
+	while (n > 0) {
+		ssize_t r = eddy_os_write(2, s, n);
+
+		if (r == -EINTR)
+			continue;
+		if (r <= 0)
+			return;
+		s += r;
+		n -= (size_t)r;
+	}
+}
+
+void
+eddy_text_open(
+    struct eddy_text *t, void (*put)(void *arg, const char *s), void *arg)
+{
+	t->put = put != NULL ? put : put_stderr;
+	t->arg = arg;
+	t->len = 0;
+}
+
+void
+eddy_text_close(struct eddy_text *t)
+{
+	if (t->len == 0)
+		return;
+	t->buf[t->len] = '\0';
+	t->len = 0;
+	t->put(t->arg, t->buf);
+}
+
+static void
+add_char(struct eddy_text *t, char c)
+{
+	t->buf[t->len++] = c;
+	if (t->len == sizeof(t->buf) - 1)
+		eddy_text_close(t);
+}
+
+static void
+add_blanks(struct eddy_text *t, size_t used, unsigned width)
+{
+	for (; used < width; used++)
+		add_char(t, ' ');
+}
+
+void
+eddy_text_add(struct eddy_text *t, const char *s)
+{
+	while (*s != '\0')
+		add_char(t, *s++);
+}
+
+void
+eddy_text_right(struct eddy_text *t, const char *s, unsigned width)
+{
+	add_blanks(t, length(s), width);
+	eddy_text_add(t, s);
+}
+
+void
+eddy_text_left(struct eddy_text *t, const char *s, unsigned width)
+{
+	eddy_text_add(t, s);
+	add_blanks(t, length(s), width);
+}
+
+void
+eddy_text_number(struct eddy_text *t, uint64_t v, unsigned width)
+{
+	char digits[24];
+	char *s = digits + sizeof(digits) - 1;
+
+	*s = '\0';
+	do
+		*--s = (char)('0' + v % 10);
+	while ((v /= 10) != 0);
+	eddy_text_right(t, s, width);
+}
+
+void
+eddy_text_human(struct eddy_text *t, uint64_t bytes)
+{
+	static const char units[] = "BKMGTPE";
+	unsigned u = bytes == 0 ? 0 : eddy_log2(bytes) / 10;
+	uint64_t tenths;
+
+	if (u == 0) {
+		eddy_text_number(t, bytes, 0);
+		eddy_text_add(t, " B");
+		return;
+	}
+	/* What is left has at most 20 bits: ten times it cannot overflow. */
+	tenths = (bytes >> (u - 1) * 10) * 10 / 1024;
+	eddy_text_number(t, tenths / 10, 0);
+	add_char(t, '.');
+	add_char(t, (char)('0' + tenths % 10));
+	add_char(t, ' ');
+	add_char(t, units[u]);
+	eddy_text_add(t, "iB");
+}
+
+void
+eddy_text_quoted(struct eddy_text *t, const char *s, size_t n)
+{
+	static const char hex[] = "0123456789abcdef";
+
+	add_char(t, '"');
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c == '"' || c == '\\')
+			add_char(t, '\\');
+		/* Bytes that are no UTF-8 would not be JSON either. */
+		if (c < 0x20 || c >= 0x7f) {
+			eddy_text_add(t, "\\u00");
+			add_char(t, hex[c >> 4]);
+			add_char(t, hex[c & 15]);
+		} else {
+			add_char(t, (char)c);
+		}
+	}
+	add_char(t, '"');
+}
