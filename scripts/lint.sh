@@ -12,6 +12,8 @@
 #   symbols  the library shows its map, needs libc alone, is hardened
 #   options  each option is read somewhere
 #   awk      the table's faults stop the build
+#   version  is the same wherever it is written
+#   listed   every source is in a module.mk.am, so in a tarball
 # The checks are called by their names; awk programs are in single quotes.
 # shellcheck disable=SC2317,SC2016
 set -u
@@ -308,8 +310,45 @@ check_awk()
 	return "$bad"
 }
 
+check_version()
+{
+	header=include/eddy/eddy.h
+	want=$(sed -n 's/^AC_INIT(\[eddy\], \[\(.*\)\].*/\1/p' configure.ac)
+	have=$(sed -n 's/^#define EDDY_VERSION_STRING *"\(.*\)"/\1/p' "$header")
+	for part in MAJOR MINOR PATCH; do
+		sed -n "s/^#define EDDY_VERSION_$part *//p" "$header"
+	done | paste -sd . >"$tmp/parts"
+	[ "$have" = "$want" ] && [ "$(cat "$tmp/parts")" = "$want" ] && return
+	echo "configure.ac has $want, $header $have and $(cat "$tmp/parts")"
+	return 1
+}
+
+check_listed()
+{
+	bad=0
+	[ -n "${EDDY_DISTFILES:-}" ] || { echo "only under make"; return 1; }
+	for d in lib include tests stress bench tools scripts man; do
+		[ ! -d "$d" ] || find "$d" -type f ! -name '*.mk.am' \
+			! -path '*/__pycache__/*'
+	done | grep -v '/\.' | sort >"$tmp/files"
+	printf '%s\n' "$EDDY_DISTFILES" | tr ' ' '\n' |
+		sed "s|^$EDDY_SRCDIR/||" | sort -u >"$tmp/named"
+	# What git ignores is made, in a build in place.
+	if git rev-parse --git-dir >/dev/null 2>&1; then
+		git ls-files -o -i --exclude-standard | sort >"$tmp/made"
+		comm -23 "$tmp/files" "$tmp/made" >"$tmp/sources"
+	else
+		grep -v -e '\.l\{0,1\}o$' -e '/\.' "$tmp/files" >"$tmp/sources"
+	fi
+	while read -r f; do
+		grep -qxF -e "$f" "$tmp/named" ||
+			{ echo "no module.mk.am names $f"; bad=1; }
+	done <"$tmp/sources"
+	return "$bad"
+}
+
 [ $# -gt 0 ] || set -- format shell man headers orders layers words symbols \
-	options awk
+	options awk version listed
 failed=0
 for check; do
 	if "check_$check" >"$tmp/report" 2>&1; then
