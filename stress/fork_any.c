@@ -26,7 +26,8 @@ enum {
 	N_CLASSES = 10,
 	N_CHILD_THREADS = 2,
 	MAX_CHILDREN = 8,
-	CHILD_S = 60
+	CHILD_S = 60,
+	LEAK_BYTES = 8192
 };
 
 static struct entry *ledger;
@@ -240,6 +241,6 @@ main(int argc, char **argv)
 	    (unsigned long long)atomic_load(&n_handler_forks));
 	(void)ledger_drain(ledger, n_entries(), 1);
 	leak = (ptrdiff_t)(rig_in_use_bytes() - in_use);
-	rig_ok(leak < 65536, "%td bytes in use after the last free", leak);
+	rig_ok(leak < LEAK_BYTES, "%td bytes in use after the last free", leak);
 	return rig_end();
 }

@@ -77,7 +77,8 @@ victim_main(void *arg)
 	announce(&stage->victim_tid, (uint32_t)gettid());
 	await_turn(&stage->tracer_victim_go, 0);
 	for (;;) {
-		for (unsigned c = 0; c < victim.n_classes; c++) {
+		/* the largest first: few blocks, but they claim chunks */
+		for (unsigned c = victim.n_classes; c-- > 0;) {
 			(void)syscall(
 			    SYS_tgkill, getpid(), gettid(), STEP_AGAIN);
 			script(c);

@@ -18,7 +18,7 @@ enum {
 	SHORT_TOTAL = 10000,
 	LONG_TOTAL = 1000000,
 	GROWTH_BYTES = 8 << 20,
-	LEAK_BYTES = 65536
+	LEAK_BYTES = 8192
 };
 
 static struct entry ledger[N_ENTRIES];
