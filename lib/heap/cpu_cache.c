@@ -3,6 +3,7 @@
 
 #include "lib/heap/arena.h"
 #include "lib/heap/pagemap.h"
+#include "lib/heap/returns.h"
 #include "lib/os/os.h"
 
 /* glibc's registration, where there is one (2.35 and later). */
@@ -171,7 +172,7 @@ slot_writable(struct eddy_heap *h, uint32_t cpu)
 }
 
 /* S1 to S3 of the model: the row is open with this capacity, or it is not. */
-static void
+static bool
 set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row,
     unsigned depth)
 {
@@ -186,45 +187,44 @@ set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row,
 		/* ROW-A1: the row was nobody's before. */
 		if (!eddy_cas_acquire(&r->w0, &zero,
 			(uint64_t)first << 32 | row_begin(row)))
-			return;
+			return false;
 		gen = first;
 	} else if (gen % 4 != EDDY_ROW_OPEN) {
 		uint32_t next = (gen / 4 + 1) << 2 | EDDY_ROW_OPEN;
 
 		/* ROW-A1: what the drainer saw, it saw before. */
 		if (!eddy_cas_acquire(&r->gen, &gen, next))
-			return;
+			return false;
 		gen = next;
 	}
 	/* Aborted or outdated: this operation takes the arena instead. */
-	(void)eddy_section_limits(eddy_area, (uintptr_t)h->slots, place, cpu,
-	    gen, limits_of(row, depth));
+	return eddy_section_limits(eddy_area, (uintptr_t)h->slots, place, cpu,
+		   gen, limits_of(row, depth)) == EDDY_SECTION_OK;
 }
 
-/* Bytes that the rows of a slot may hold, but for one row. */
+/* Bytes that the rows of a slot may hold. */
 static size_t
-promised(struct eddy_heap *h, uint32_t cpu, uint32_t home_place, unsigned but)
+promised(struct eddy_heap *h, uint32_t cpu, uint32_t home_place)
 {
 	size_t sum = 0;
 
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++)
-		if (row != but)
-			sum += capacity(eddy_cache_row(
-				   h, cpu, home_place + row * 16)) *
-			    eddy_row_size(row);
+		sum += capacity(eddy_cache_row(
+			   h, cpu, home_place + row * 16)) *
+		    eddy_row_size(row);
 	return sum;
 }
 
-/* Cuts other rows in turn until `want` bytes fit; returns what does fit. */
-static size_t
-make_room(struct eddy_heap *h, uint32_t cpu, uint32_t home_place, unsigned row,
-    size_t want)
+/* Cuts other rows in turn until `more` bytes are to be had, or a few tries. */
+static void
+cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t home_place,
+    unsigned row, size_t more)
 {
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
 	size_t budget = h->opts.cpu_cache_bytes;
-	size_t others = promised(h, cpu, home_place, row);
+	size_t sum = promised(h, cpu, home_place);
 
-	for (unsigned i = 0; i < 8 && others + want > budget; i++) {
+	for (unsigned i = 0; i < 8 && sum + more > budget; i++) {
 		/* relaxed: any order of victims will do. */
 		unsigned victim = (unsigned)(eddy_add_relaxed(&stats->hand, 1) %
 				      (EDDY_N_ROWS - 1)) +
@@ -232,47 +232,67 @@ make_room(struct eddy_heap *h, uint32_t cpu, uint32_t home_place, unsigned row,
 		uint32_t place = home_place + victim * 16;
 		unsigned had = capacity(eddy_cache_row(h, cpu, place));
 
-		if (victim == row || had <= eddy_classes[victim].batch)
-			continue;
-		set_capacity(h, cpu, place, victim, had / 2);
-		others -= (had - had / 2) * eddy_row_size(victim);
+		if (victim != row && had > eddy_classes[victim].batch &&
+		    set_capacity(h, cpu, place, victim, had / 2))
+			sum -= (had - had / 2) * eddy_row_size(victim);
 	}
-	return others + want <= budget ? want
-	    : others < budget	       ? budget - others
-				       : 0;
+	/* relaxed: a statistic that decides who may grow. */
+	eddy_store_relaxed(&stats->promised, sum);
 }
 
 /*
- * The row has missed or overflowed: more capacity, if the budget has it.
+ * The row has missed or overflowed for the n-th time: more capacity, if the
+ * budget has it; at others' cost only now and then, so that rows which all
+ * want more do not take it from each other all the time.
  * Returns the capacity now, 0 if the row is to stay closed.
  */
 static unsigned
-grow(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row)
+grow(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row,
+    uint64_t n)
 {
 	const struct eddy_class *class = &eddy_classes[row];
-	uint32_t home_place = place - row * 16;
-	unsigned had;
-	unsigned want;
+	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
+	unsigned had = capacity(eddy_cache_row(h, cpu, place));
+	unsigned want = had == 0 ? class->batch * 2u : had * 2;
+	uint64_t sum;
+	size_t more;
 
-	if (class->size > h->opts.tcache_max || !slot_writable(h, cpu))
-		return 0;
-	had = capacity(eddy_cache_row(h, cpu, place));
-	want = had == 0 ? class->batch * 2u : had * 2;
 	if (want > class->depth)
 		want = class->depth;
-	want = (unsigned)(make_room(h, cpu, home_place, row,
-			      (size_t)want * class->size) /
-	    class->size);
-	if (want > had)
-		set_capacity(h, cpu, place, row, want);
-	return want > had ? want : had;
+	if (want <= had)
+		return had;
+	more = (want - had) * (size_t)class->size;
+	/* relaxed: a statistic that decides who may grow. */
+	sum = eddy_load_relaxed(&stats->promised);
+	if (sum + more > h->opts.cpu_cache_bytes) {
+		if (n % 16 != 0)
+			return had;
+		cut_others(h, cpu, place - row * 16, row, more);
+		/* relaxed: as above. */
+		sum = eddy_load_relaxed(&stats->promised);
+		if (sum + more > h->opts.cpu_cache_bytes)
+			return had;
+	}
+	if (!set_capacity(h, cpu, place, row, want))
+		return had;
+	/* relaxed: as above; two at once add twice, until the next cut. */
+	(void)eddy_add_relaxed(&stats->promised, more);
+	return want;
 }
 
-static void
+static uint64_t
 count(_Atomic uint64_t *counter)
 {
 	/* relaxed: a statistic. */
-	(void)eddy_add_relaxed(counter, 1);
+	return eddy_add_relaxed(counter, 1);
+}
+
+/* Whether this CPU may cache the row's objects at all. */
+static bool
+may_cache(struct eddy_heap *h, uint32_t cpu, unsigned row)
+{
+	return eddy_row_size(row) <= h->opts.tcache_max &&
+	    slot_writable(h, cpu);
 }
 
 /* ------------------------------------------------------------------ */
@@ -306,24 +326,32 @@ pop(struct eddy_heap *h, unsigned row, void **ret)
 	return r;
 }
 
-/* Puts what a refill brought into the row; what does not go, goes back. */
+/* Puts objects into the row, the last on top; what does not go, goes back. */
 static void
 stock(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
 {
 	int r = EDDY_SECTION_ABORT;
 
-	/* The lowest address comes out first. */
+	for (int i = 0; i < EDDY_RESTARTS && r == EDDY_SECTION_ABORT; i++)
+		r = eddy_section_refill(
+		    eddy_area, (uintptr_t)h->slots, place, objects, n);
+	if (r != EDDY_SECTION_OK)
+		eddy_arena_release(h, objects, n);
+}
+
+/* A batch out of slabs, the lowest address last, so that it comes out first. */
+static unsigned
+refill(struct eddy_heap *h, struct eddy_arena *a, unsigned row, void **objects,
+    unsigned n)
+{
+	n = eddy_arena_refill(h, a, row, objects, n);
 	for (unsigned i = 0; i < n / 2; i++) {
 		void *p = objects[i];
 
 		objects[i] = objects[n - 1 - i];
 		objects[n - 1 - i] = p;
 	}
-	for (int i = 0; i < EDDY_RESTARTS && r == EDDY_SECTION_ABORT; i++)
-		r = eddy_section_refill(
-		    eddy_area, (uintptr_t)h->slots, place, objects, n);
-	if (r != EDDY_SECTION_OK)
-		eddy_arena_release(h, objects, n);
+	return n;
 }
 
 static void *
@@ -332,31 +360,34 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 	struct eddy_arena *a = local_arena(h);
 	uint32_t place = (a->home * EDDY_HOME_ROWS + row) * 16;
 	void *objects[EDDY_BATCH_MAX];
+	unsigned batch = eddy_classes[row].batch;
 	unsigned want = 0;
+	unsigned n = 0;
 	uint32_t cpu;
-	unsigned n;
 
 	switch (pop(h, row, &objects[0])) {
 	case EDDY_SECTION_OK:
 		return objects[0];
 	case EDDY_SECTION_FAIL:
-		if (!current_cpu(h, &cpu))
+		if (!current_cpu(h, &cpu) || !may_cache(h, cpu, row))
 			break;
-		want = grow(h, cpu, place, row);
-		if (want != 0)
-			count(&eddy_cache_stats(h, cpu)->row[row].refills);
+		want = grow(h, cpu, place, row,
+		    count(&eddy_cache_stats(h, cpu)->row[row].refills));
+		n = eddy_returns_take(h, place, objects);
 	}
-	if (want > eddy_classes[row].batch)
-		want = eddy_classes[row].batch;
-	n = eddy_arena_refill(h, a, row, objects, want != 0 ? want : 1);
+	if (n == 0)
+		n = refill(h, a, row, objects,
+		    want == 0	     ? 1
+			: want < batch ? want
+				       : batch);
 	if (n == 0)
 		return NULL;
 	if (n > 1)
-		stock(h, place, objects + 1, n - 1);
-	return objects[0];
+		stock(h, place, objects, n - 1);
+	return objects[n - 1];
 }
 
-/* A full row: the newest objects go back, p takes the place of one. */
+/* A full row: the newest objects go on, p takes the place of one. */
 static bool
 make_space(struct eddy_heap *h, uint32_t place, unsigned row, void *p)
 {
@@ -370,7 +401,8 @@ make_space(struct eddy_heap *h, uint32_t place, unsigned row, void *p)
 	if (r != EDDY_SECTION_OK)
 		return false;
 	r = push(h, place, p);
-	eddy_arena_release(h, objects, n);
+	if (!eddy_returns_put(h, place, objects, n))
+		eddy_arena_release(h, objects, n);
 	return r == EDDY_SECTION_OK;
 }
 
@@ -386,16 +418,16 @@ rows_free(struct eddy_heap *h, void *p, uint32_t tag)
 	case EDDY_SECTION_OK:
 		return;
 	case EDDY_SECTION_FAIL:
-		if (!current_cpu(h, &cpu))
+		if (!current_cpu(h, &cpu) || !may_cache(h, cpu, row))
 			break;
 		had = capacity(eddy_cache_row(h, cpu, place));
-		if (grow(h, cpu, place, row) > had) {
+		if (grow(h, cpu, place, row,
+			count(&eddy_cache_stats(h, cpu)->row[row].overflows)) >
+		    had) {
 			if (push(h, place, p) == EDDY_SECTION_OK)
 				return;
-		} else if (had != 0) {
-			count(&eddy_cache_stats(h, cpu)->row[row].overflows);
-			if (make_space(h, place, row, p))
-				return;
+		} else if (had != 0 && make_space(h, place, row, p)) {
+			return;
 		}
 	}
 	eddy_arena_release(h, &p, 1);
@@ -435,7 +467,7 @@ cells_alloc(struct eddy_heap *h, unsigned row)
 		objects[0] = eddy_cells_get(&set->row[row]);
 		if (objects[0] != NULL)
 			return objects[0];
-		count(&set->stats.row[row].refills);
+		(void)count(&set->stats.row[row].refills);
 		want = eddy_classes[row].batch;
 		if (want > EDDY_N_CELLS / 4)
 			want = EDDY_N_CELLS / 4;
@@ -459,7 +491,7 @@ cells_free(struct eddy_heap *h, void *p, uint32_t tag)
 	if (set != NULL && eddy_row_size(row) <= h->opts.tcache_max) {
 		if (eddy_cells_put(&set->row[row], p))
 			return;
-		count(&set->stats.row[row].overflows);
+		(void)count(&set->stats.row[row].overflows);
 	}
 	eddy_arena_release(h, &p, 1);
 }
@@ -528,6 +560,7 @@ eddy_cache_flush(struct eddy_heap *h)
 {
 	if (eddy_cache_attach(h) == EDDY_CACHE_ROWS)
 		flush_rows(h);
+	eddy_returns_sweep(h);
 	eddy_cache_sweep_cells(h);
 }
 

@@ -76,6 +76,8 @@ struct eddy_slot_stats {
 	struct eddy_row_stats row[EDDY_N_ROWS];
 	_Atomic uint64_t aborts; /* sections that ended without a commit */
 	_Atomic uint64_t hand;   /* whose capacity is cut next */
+	/* Bytes that the rows may hold; counted anew at every cut. */
+	_Atomic uint64_t promised;
 };
 
 #define EDDY_SLOT_STATS (EDDY_SLOT_SIZE - 4096)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib/heap/heap.h"
 
+#include "lib/arch/quirks.h"
 #include "lib/heap/chunk.h"
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/pagemap.h"
@@ -35,6 +36,7 @@ struct plan {
 	size_t chunks;
 	size_t slots;
 	size_t cells;
+	size_t batches;
 	size_t end;
 };
 
@@ -77,6 +79,9 @@ make_plan(struct plan *p, unsigned lg_range, uint32_t n_slots)
 	p->slots =
 	    part(&at, (size_t)(n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT);
 	p->cells = part(&at, N_CELL_SETS * sizeof(struct eddy_cell_set));
+	p->batches = part(&at, n_slots != 0
+		? EDDY_MAX_BATCHES * sizeof(struct eddy_batch)
+		: 0);
 	p->end = at;
 }
 
@@ -203,6 +208,7 @@ lay_heap(const struct plan *p, const struct ground *g)
 	h->n_slots = p->n_slots;
 	h->cells = g->reservation + p->cells;
 	h->n_cell_sets = N_CELL_SETS;
+	h->batches = (void *)(g->reservation + p->batches);
 	h->reservation = g->reservation;
 	h->reservation_size = g->size;
 	h->fixed_size = p->fixed;
@@ -238,6 +244,7 @@ static bool
 use_sections(const struct eddy_opts *o, const struct plan *p, char *slots)
 {
 	return EDDY_HAS_SECTIONS && o->rseq && p->n_slots != 0 &&
+	    !eddy_arch_rseq_broken() &&
 	    eddy_os_membarrier_register() == 0 &&
 	    eddy_os_commit_readonly(slots - ((size_t)DUMMY_SLOTS
 						<< EDDY_LG_SLOT),

@@ -101,6 +101,26 @@ struct eddy_arena {
 	_Atomic uint32_t spare;
 };
 
+/* Pointers on their way from one CPU to another: see returns.h. */
+struct eddy_batch {
+	/* W, R: as a link, whoever has it in hand.  O: RET-R2 -> RET-A2. */
+	_Atomic uint32_t next;
+	/* W, R: whoever has it in hand.  O: RET-R1 -> RET-A1. */
+	uint32_t n;
+	void *p[64];
+} __attribute__((aligned(EDDY_CACHELINE)));
+
+#define EDDY_MAX_BATCHES ((uint32_t)1 << 20)
+#define EDDY_RING_CELLS  16
+
+struct eddy_ring {
+	/*
+	 * Numbers of batches, 0 for an empty cell.
+	 * W, R: any CPU, by RMW.  O: RET-R1 -> RET-A1.
+	 */
+	_Alignas(EDDY_CACHELINE) _Atomic uint32_t cell[EDDY_RING_CELLS];
+};
+
 #define EDDY_N_ARENAS 1
 #define EDDY_MAX_CPUS 8192 /* what Linux can be built for */
 
@@ -120,6 +140,7 @@ struct eddy_heap {
 	char *slots;
 	uint32_t n_slots;
 	char *cells;
+	struct eddy_batch *batches;
 	uint32_t n_cell_sets; /* a power of two */
 	char *reservation;
 	size_t reservation_size; /* all but the range, where it is apart */
@@ -135,6 +156,15 @@ struct eddy_heap {
 	 */
 	_Alignas(EDDY_CACHELINE)
 	    _Atomic uint64_t free_segments[EDDY_MAX_SEGMENTS / 64];
+	/* By row offset / 16. */
+	struct eddy_ring rings[64];
+	/*
+	 * Unused batches: number of the first, and a tag that grows at pops.
+	 * W, R: any CPU.  O: RET-R2 -> RET-A2.
+	 */
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t free_batches;
+	/* Numbers given out.  W, R: any CPU.  O: none. */
+	_Atomic uint32_t n_batches;
 	/* As an arena's. */
 	_Atomic uint32_t spare_segment;
 	/* Chunks made accessible.  W, R: any CPU.  O: none: a statistic. */

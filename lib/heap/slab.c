@@ -244,11 +244,12 @@ static unsigned
 spread(struct eddy_heap *h, struct head s, unsigned row, unsigned k,
     uint64_t bits, void **objects)
 {
+	size_t size = eddy_row_size(row);
+	char *first = object_at(h, s, row, k * 64);
 	unsigned n = 0;
 
 	for (; bits != 0; bits &= bits - 1)
-		objects[n++] =
-		    object_at(h, s, row, k * 64 + eddy_ctz64(bits));
+		objects[n++] = first + eddy_ctz64(bits) * size;
 	return n;
 }
 
