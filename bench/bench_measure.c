@@ -356,6 +356,26 @@ bench_priority_parse(const char *how)
 		bench_die("--priority: fifo or nice");
 }
 
+/*
+ * A nice value counts within a session, and the session's among the others.
+ * Left alone unless the parent leads the session, as under compare: it would
+ * be the shell's otherwise.
+ */
+static void
+nice_session(void)
+{
+	int fd;
+
+	if (getsid(0) != getppid())
+		return;
+	fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (write(fd, "-20", 3) != 3)
+		bench_die("--priority: not permitted");
+	(void)close(fd);
+}
+
 /* Of the calling thread; does nothing without --priority. */
 void
 bench_priority_take(int rank)
@@ -365,4 +385,6 @@ bench_priority_take(int rank)
 	if ((priority_fifo && sched_setscheduler(0, SCHED_FIFO, &param) != 0) ||
 	    (priority_nice && setpriority(PRIO_PROCESS, 0, -20) != 0))
 		bench_die("--priority: not permitted");
+	if (priority_nice && rank == BENCH_RANK_MAIN)
+		nice_session();
 }
