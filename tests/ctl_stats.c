@@ -177,6 +177,8 @@ test_exact(void)
 		"live is what it was when they are freed"))
 		tap_diag("%llu, then %llu", (unsigned long long)before.live,
 		    (unsigned long long)after.live);
+	tap_ok(after.active + after.dirty == with.active + with.dirty,
+	    "pages that were in use are dirty when they are freed");
 	check_identities("without the blocks");
 }
 
@@ -253,7 +255,7 @@ static void
 test_rows(void)
 {
 	const char *s;
-	uint64_t bytes = 0;
+	uint64_t bytes;
 	uint64_t stranded;
 	bool refills = false;
 
@@ -264,14 +266,15 @@ test_rows(void)
 		return;
 	}
 	stranded = number_in(s, "stranded");
+	bytes = number_in(s, "ring_bytes");
 	s = strstr(s, "\"cpus\":");
 	while (s != NULL && (s = strstr(s, "{\"number\":")) != NULL) {
 		bytes += number_in(s, "bytes");
 		refills |= number_in(s, "refills") != 0;
 		s++;
 	}
-	tap_ok(
-	    bytes == stranded, "what CPUs and cells hold adds up to stranded");
+	tap_ok(bytes == stranded,
+	    "what CPUs, cells and rings hold adds up to stranded");
 	tap_ok(refills, "refills are counted");
 }
 

@@ -3,6 +3,7 @@
 
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/pagemap.h"
+#include "lib/heap/returns.h"
 
 static_assert(EDDY_N_ARENAS == 1, "one home: rows 1 .. of each slot");
 
@@ -357,6 +358,25 @@ add_row(struct eddy_stats *st, struct eddy_stats_cached c, unsigned row)
 	st->row[row].overflows += c.overflows;
 }
 
+/* Batches between CPUs. */
+static void
+walk_rings(struct eddy_heap *h, struct eddy_stats *st)
+{
+	/* relaxed: a statistic. */
+	size_t descriptors =
+	    eddy_load_relaxed(&h->n_batches) * sizeof(struct eddy_batch);
+
+	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
+		unsigned n = eddy_returns_count(h, row * 16);
+
+		st->row[row].cached += n;
+		st->ring_bytes += n * eddy_row_size(row);
+	}
+	descriptors = eddy_align_up(descriptors, EDDY_PAGE);
+	st->metadata += descriptors;
+	st->metadata_mapped += descriptors;
+}
+
 static void
 walk_caches(struct eddy_heap *h, struct eddy_stats *st)
 {
@@ -448,6 +468,7 @@ eddy_stats_read(struct eddy_heap *h, struct eddy_stats *ret)
 	count_ready(&w);
 	walk_chunks(&w);
 	walk_caches(h, ret);
+	walk_rings(h, ret);
 	sum_rows(ret);
 	sum_metadata(h, ret, w.n_chunks);
 

@@ -35,7 +35,7 @@ struct eddy_stats_row {
 	uint64_t slabs;  /* rows of runs: runs in use, cached ones too */
 	uint64_t live;   /* objects in the program's hands */
 	uint64_t free;   /* objects in slabs that anyone may take */
-	uint64_t cached; /* objects in rows and cells */
+	uint64_t cached; /* objects in rows, cells and rings */
 	uint64_t refills;
 	uint64_t overflows;
 };
@@ -43,11 +43,12 @@ struct eddy_stats_row {
 /* Bytes, where nothing else is said. */
 struct eddy_stats {
 	enum eddy_stats_mode mode;
-	size_t live;     /* handed to the program, rounded to real sizes */
-	size_t stranded; /* objects in the rows of CPUs and in cells */
-	size_t active;   /* pages of slabs, runs and huge blocks */
-	size_t dirty;    /* free pages that may hold memory */
-	size_t clean;    /* free pages known to be zero, or never claimable */
+	size_t live;       /* handed to the program, rounded to real sizes */
+	size_t stranded;   /* objects in rows of CPUs, cells and return rings */
+	size_t ring_bytes; /* of these, on their way between CPUs */
+	size_t active;     /* pages of slabs, runs and huge blocks */
+	size_t dirty;      /* free pages that may hold memory */
+	size_t clean;      /* free pages known to be zero, or never claimable */
 	size_t
 	    in_hand; /* pages between two states, or lost by killed threads */
 	/*

@@ -43,7 +43,8 @@ struct total {
 
 static const struct total totals[] = {
     TOTAL(live, "in the program's hands"),
-    TOTAL(stranded, "cached, free for one CPU or a group of threads"),
+    TOTAL(stranded, "cached, for one CPU, a group of threads or the next"),
+    TOTAL(ring_bytes, "of these, on their way between CPUs"),
     TOTAL(active, "pages of slabs, runs and huge blocks"),
     TOTAL(dirty, "free pages that may hold memory"),
     TOTAL(clean, "free pages that hold none"),
