@@ -1,0 +1,201 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# run.sh [quick|all] - every model must pass, every mutant must be rejected.
+#
+# TAP, one point each, two at a time (EDDY_MODEL_JOBS).  A model passes when
+# the whole of its states was searched and no assertion failed; a mutant is
+# rejected when an assertion failed.  Anything else, a truncated search or a
+# model that does not build, is a failure.
+
+here=$(cd "$(dirname "$0")" && pwd) || exit 99
+CC=${CC:-cc}
+
+# What, where (q: in the quick subset too), model, flags.
+table()
+{
+	cat <<'END'
+pass q slab -DREFILLS=2 -DKILL=1
+pass a slab -DRUNS -DREFILLS=2
+pass a slab -DNP=3 -DLAST=0
+pass a slab -DNP=3
+pass a slab -DNP=3 -DLAST=0 -DKILL=1
+fail q slab -DREFILLS=2 -DNOVALIDATE
+fail a slab -DREFILLS=2 -DCHECKFIRST
+fail q slab -DREFILLS=2 -DNORELOOK
+fail a slab -DREFILLS=2 -DEARLYIDX
+fail a slab -DREFILLS=2 -DSTALETAG
+fail a slab -DREFILLS=2 -DTAGLATE
+fail a slab -DREFILLS=2 -DCOUNTER
+fail a slab -DREFILLS=2 -DRETIRESTORE
+fail a slab -DREFILLS=2 -DRETIREBLIND
+fail a slab -DREFILLS=2 -DROLLBARE
+fail a slab -DREFILLS=2 -DBACKNOHINT
+fail a slab -DREFILLS=2 -DBACKNOLOOK
+fail a slab -DREFILLS=2 -DPAGEFIRST
+fail a slab -DREFILLS=2 -DIDXLATE
+fail a slab -DREFILLS=2 -DPLAINOR
+fail a slab -DREFILLS=2 -DKILL=1 -DFIRSTONLY
+pass q dfree
+fail a dfree -DLOOKTHENOR
+fail a dfree -DTAGALONE
+fail a dfree -DBLINDBIRTH
+pass q index -DGETS=2 -DKILL=1
+pass a index -DNP=3
+pass a index -DNP=3 -DKILL=1
+fail a index -DGETS=2 -DHINTFIRST
+fail a index -DGETS=2 -DTOPDOWN
+fail q index -DGETS=2 -DNORELOOKLOW
+fail a index -DGETS=2 -DNORELOOKMID
+fail a index -DGETS=2 -DNORELOOKTOP
+fail a index -DGETS=2 -DSETONE
+fail q index -DGETS=2 -DKILL=1 -DSTOPLOW
+fail a index -DGETS=2 -DKILL=1 -DSTOPMID
+pass q runs
+pass a runs -DOPS=1 -DKILL=1
+pass a runs -DOPS=1 -DKILL=2
+pass a runs -DANYPLACE
+pass q runs -DTWICE -DKILL=1
+fail q runs -DMIXED
+fail a runs -DPLAINAND
+fail a runs -DBITSFIRST
+fail a runs -DDIRTYEARLY
+fail a runs -DNODIRTY
+fail a runs -DPLAINMARK
+fail a runs -DNOCLAIM
+fail a runs -DCLEARLATE
+fail a runs -DCLEARFIRST
+fail q runs -DPLAINCLEAR
+fail a runs -DTWICE -DREADTAG
+pass q runhint -DKILL=1
+pass a runhint -DCLAIMS=2
+pass a runhint -DCLAIMS=2 -DKILL=1
+pass a runhint -DBITS=3 -DSTART0=7 -DSTART1=56 -DKILL=1
+pass a runhint -DNP=3 -DSTART0=15 -DSTART1=0 -DHINTED=2 -DFIRST=0
+pass a runhint -DNP=3 -DSTART0=1 -DSTART1=2 -DSTART2=12 -DFIRST=0
+pass a runhint -DNP=3 -DSTART0=1 -DSTART1=2 -DSTART2=12 -DCLAIMS=0 -DLAST=1 -DKILL=2
+fail q runhint -DNORELOOK
+fail a runhint -DLOOKFIRST
+fail a runhint -DHINTFIRST
+fail a runhint -DLENBEFORE
+fail q runhint -DLENSTALE
+fail q runhint -DOWNLEN
+fail a runhint -DNP=3 -DSTART0=15 -DSTART1=0 -DHINTED=2 -DFIRST=0 -DFIRSTBIT
+fail a runhint -DNODOWN
+fail a runhint -DNORELOOKTOP
+fail a runhint -DTOPDOWN
+fail a runhint -DPLAINOR
+fail q runhint -DKILL=1 -DSTOPEARLY
+pass q chunk
+pass a chunk -DSTART0=1
+pass a chunk -DKILL=1
+pass a chunk -DNP=3 -DOPS=1 -DLAST=0
+fail q chunk -DBELIEVE
+fail a chunk -DPUTFIRST
+fail a chunk -DHINTSLATE
+fail q chunk -DTAILWHOLE
+fail a chunk -DOWNERFIRST
+fail a chunk -DSTALEOWNER
+fail a chunk -DNORELOOK
+fail a chunk -DOWNERLATE
+fail a chunk -DKILL=1 -DNOHINTBACK
+fail a chunk -DKILL=1 -DROLLOLD
+pass q cells
+fail a cells -DLOADSTORE
+fail a cells -DBLINDPUT
+fail a cells -DSWEEPCOPY
+pass q slot
+pass q slot -DDRAINERS=0
+pass a slot -DBATCH
+pass a slot -DBATCH -DOPENED -DOBJ3 -DDRAINERS=0
+pass a slot -DRESIZE
+pass a slot -DSTUCK
+pass a slot -DOPENED -DSTARTS=2
+pass a slot -DOPENED -DONEOWNER -DDRAINERS=2 -DSTARTS=2
+fail q slot -DVIRGINOPEN
+fail a slot -DVIRGINOPEN -DDRAINERS=0 -DBATCH
+fail a slot -DVIRGINTWO
+fail a slot -DNOBARRIER1
+fail a slot -DNOBARRIER2
+fail a slot -DOPENED -DONEOWNER -DDRAINERS=2 -DSTARTS=2 -DLOOKAGAIN
+fail a slot -DOPENED -DONEOWNER -DDRAINERS=2 -DSTARTS=2 -DNOEPOCH
+fail a slot -DCHECKBEFORE
+fail a slot -DCASFIRST
+fail a slot -DBATCH -DREFILLEARLY
+fail a slot -DBATCH -DFLUSHWRAP
+fail a slot -DBATCH -DOPENED -DOBJ3 -DDRAINERS=0 -DFLUSHLATE
+fail a slot -DSTUCK -DNOCANCEL
+pass q init -DOPS=2
+pass a init -DNP=3
+fail a init -DPUBLISHFIRST
+fail q init -DBLINDPUBLISH
+fail a init -DKEEP
+fail a init -DUNMAPHEAP
+fail a init -DCOMMITFIRST
+fail a init -DLIMITFIRST
+fail a init -DHOLE
+fail q init -DLIMITSTORE
+END
+}
+
+# one work-folder want where model flags...
+one()
+{
+	dir=$1/$$
+	want=$2
+	model=$4
+	shift 4
+	mkdir "$dir" && cp "$here/$model.pml" "$dir" && cd "$dir" || exit 1
+	if ! spin -a "$@" "$model.pml" >log 2>&1 ||
+	    ! $CC -O1 -w -DSAFETY -DCOLLAPSE -DMEMLIM=3000 -o pan pan.c \
+		>>log 2>&1; then
+		got="does not build: $(head -n 1 log)"
+	else
+		# of processor time: the machine may be busy
+		(ulimit -t 150; exec ./pan -E -m1000000) >out 2>&1
+		got=incomplete
+		if grep -q 'assertion violated' out; then
+			got=fail
+		elif grep -q 'errors: 0' out && ! grep -Eq \
+		    'too small|out of memory|not completed|interrupted' out; then
+			got=pass
+		fi
+	fi
+	states=$(awk '/states, stored/ { print $1; exit }' out 2>/dev/null)
+	name="$model $*"
+	[ "$want" = pass ] && what="holds" || what="is rejected"
+	if [ "$got" = "$want" ]; then
+		echo "ok - $name $what (${states:-0} states)"
+	else
+		echo "not ok - $name $what: $got (${states:-0} states)"
+	fi
+	cd / && rm -rf "$dir"
+}
+
+case ${1:-quick} in
+one)
+	shift
+	one "$@"
+	exit 0
+	;;
+quick) pick='$2 == "q"' ;;
+all) pick=1 ;;
+*)
+	echo "usage: run.sh [quick|all]" >&2
+	exit 99
+	;;
+esac
+for tool in spin $CC; do
+	if ! command -v "$tool" >/dev/null 2>&1; then
+		echo "1..0 # SKIP no $tool"
+		exit 77
+	fi
+done
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+trap 'exit 99' INT TERM
+table | awk "$pick" >"$work/list"
+echo "1..$(wc -l <"$work/list")"
+xargs -L 1 -P "${EDDY_MODEL_JOBS:-2}" \
+	sh "$here/run.sh" one "$work" <"$work/list" | tee "$work/tap"
+! grep -q '^not ok' "$work/tap" &&
+	[ "$(grep -c '^ok' "$work/tap")" = "$(wc -l <"$work/list")" ]
