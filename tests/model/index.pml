@@ -94,6 +94,25 @@ GET:
 	atomic { LIVE; if :: F[s] -> F[s] = 0; holds[me] = s + 1 :: else fi }
 
 	/* eddy_idset_clear: nothing is left there, or so it seems */
+#ifdef CLIMB			/* as idset.c: all levels, then the member */
+	atomic { LIVE; A[s] = 0; owes[me] = 1 << s;
+		if :: BELOW(w) -> goto MEMBER :: else fi }
+	atomic { LIVE; B[w] = 0; owes[me] = MEMBERS(w) | (1 << s) }
+	atomic { LIVE; if :: BELOW(w) -> skip :: else -> goto CLIMBTOP fi }
+	atomic { LIVE; B[w] = 1 }
+	atomic { LIVE; C = 1; goto MEMBER };
+CLIMBTOP:
+	atomic { LIVE; owes[me] = 1 << s;
+		if :: B[0] || B[1] -> goto MEMBER :: else fi }
+	atomic { LIVE; C = 0; owes[me] = 7 }
+	atomic { LIVE; if :: B[0] || B[1] -> C = 1 :: else fi }
+MEMBER:
+	atomic { LIVE; owes[me] = 1 << s;
+		if :: F[s] -> skip :: else -> goto next fi }
+	atomic { LIVE; A[s] = 1 }
+	atomic { LIVE; B[w] = 1 }
+	atomic { LIVE; C = 1; goto next }
+#endif
 	atomic { LIVE; A[s] = 0; owes[me] = 1 << s }
 #ifndef NORELOOKLOW
 	atomic { LIVE; if :: F[s] -> skip :: else -> goto UP fi }

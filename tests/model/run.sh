@@ -40,6 +40,7 @@ fail a dfree -DLOOKTHENOR
 fail a dfree -DTAGALONE
 fail a dfree -DBLINDBIRTH
 pass q index -DGETS=2 -DKILL=1
+pass q index -DGETS=2 -DKILL=1 -DCLIMB
 pass a index -DNP=3
 pass a index -DNP=3 -DKILL=1
 fail a index -DGETS=2 -DHINTFIRST
@@ -151,6 +152,7 @@ one()
 		got="does not build: $(head -n 1 log)"
 	else
 		# of processor time: the machine may be busy
+		# shellcheck disable=SC3045 # dash and bash have it
 		(ulimit -t 150; exec ./pan -E -m1000000) >out 2>&1
 		got=incomplete
 		if grep -q 'assertion violated' out; then
@@ -171,6 +173,7 @@ one()
 	cd / && rm -rf "$dir"
 }
 
+# shellcheck disable=SC2016 # for awk
 case ${1:-quick} in
 one)
 	shift
