@@ -2,6 +2,7 @@
 /*
  * malloc.c - allocation and free where the hit path has missed.
  */
+#include "eddy/eddy.h"
 #include "lib/front/front.h"
 
 #include <errno.h>
@@ -243,3 +244,13 @@ malloc_usable_size(void *p)
 {
 	return p != NULL ? eddy_size_of(p) : 0;
 }
+
+/*
+ * A static program takes only what it names from libeddy.a; the rest of the
+ * family would then come from libc, with another heap.  One for all.
+ */
+__attribute__((used)) static void *const family[] = {
+    (void *)realloc,
+    (void *)mallinfo2,
+    (void *)malloc_stats_print,
+};

@@ -304,25 +304,42 @@ local_arena(struct eddy_heap *h)
 	return eddy_arena_of_home(h, 0);
 }
 
+/* The section was aborted: counts it, and says whether to try once more. */
+static bool
+again(struct eddy_heap *h, int result, unsigned *restarts)
+{
+	uint32_t cpu;
+
+	if (result != EDDY_SECTION_ABORT || ++*restarts >= EDDY_RESTARTS)
+		return false;
+	if (current_cpu(h, &cpu) && eddy_cache_slot_used(h, cpu))
+		(void)count(&eddy_cache_stats(h, cpu)->aborts);
+	return eddy_area != NULL;
+}
+
 static int
 push(struct eddy_heap *h, uint32_t place, void *p)
 {
-	int r = EDDY_SECTION_ABORT;
+	unsigned restarts = 0;
+	int r;
 
-	for (int i = 0; i < EDDY_RESTARTS && r == EDDY_SECTION_ABORT; i++)
+	do
 		r = eddy_section_push(
 		    eddy_area, (uintptr_t)h->slots, place, p);
+	while (again(h, r, &restarts));
 	return r;
 }
 
 static int
 pop(struct eddy_heap *h, unsigned row, void **ret)
 {
-	int r = EDDY_SECTION_ABORT;
+	unsigned restarts = 0;
+	int r;
 
-	for (int i = 0; i < EDDY_RESTARTS && r == EDDY_SECTION_ABORT; i++)
+	do
 		r = eddy_section_pop(
 		    eddy_area, (uintptr_t)h->slots, row * 16, ret);
+	while (again(h, r, &restarts));
 	return r;
 }
 
@@ -330,11 +347,13 @@ pop(struct eddy_heap *h, unsigned row, void **ret)
 static void
 stock(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
 {
-	int r = EDDY_SECTION_ABORT;
+	unsigned restarts = 0;
+	int r;
 
-	for (int i = 0; i < EDDY_RESTARTS && r == EDDY_SECTION_ABORT; i++)
+	do
 		r = eddy_section_refill(
 		    eddy_area, (uintptr_t)h->slots, place, objects, n);
+	while (again(h, r, &restarts));
 	if (r != EDDY_SECTION_OK)
 		eddy_arena_release(h, objects, n);
 }
@@ -393,11 +412,13 @@ make_space(struct eddy_heap *h, uint32_t place, unsigned row, void *p)
 {
 	void *objects[EDDY_BATCH_MAX];
 	uint32_t n = eddy_classes[row].batch;
-	int r = EDDY_SECTION_ABORT;
+	unsigned restarts = 0;
+	int r;
 
-	for (int i = 0; i < EDDY_RESTARTS && r == EDDY_SECTION_ABORT; i++)
+	do
 		r = eddy_section_flush(
 		    eddy_area, (uintptr_t)h->slots, place, objects, &n);
+	while (again(h, r, &restarts));
 	if (r != EDDY_SECTION_OK)
 		return false;
 	r = push(h, place, p);

@@ -105,8 +105,9 @@ struct eddy_arena {
 struct eddy_batch {
 	/* W, R: as a link, whoever has it in hand.  O: RET-R2 -> RET-A2. */
 	_Atomic uint32_t next;
+	/* As p[]; read by statistics at any time, hence atomic. */
+	_Atomic uint32_t n;
 	/* W, R: whoever has it in hand.  O: RET-R1 -> RET-A1. */
-	uint32_t n;
 	void *p[64];
 } __attribute__((aligned(EDDY_CACHELINE)));
 

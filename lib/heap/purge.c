@@ -55,34 +55,53 @@ purge_pages(struct eddy_heap *h, uint32_t chunk)
 	return done;
 }
 
-/* Whole chunks that are in no arena. */
+/* Drops n chunks in hand. */
 static size_t
-purge_chunks(struct eddy_heap *h, uint32_t segment)
+drop_chunks(struct eddy_heap *h, uint32_t chunk, unsigned n)
+{
+	if (!eddy_os_drop(eddy_page_address(h, chunk, 0), n * EDDY_CHUNK))
+		return 0;
+	eddy_chunks_clean(h, chunk, n);
+	return n * EDDY_CHUNK;
+}
+
+/* Calls drop_chunks for the runs of `bits`, claiming them first or not. */
+static size_t
+purge_word(struct eddy_heap *h, uint32_t first, uint64_t bits, bool claim)
+{
+	size_t done = 0;
+	unsigned pos;
+	unsigned n;
+
+	while (first_run(bits, &pos, &n)) {
+		bits &= ~eddy_mask(pos, n);
+		if (claim && !eddy_chunks_claim_at(h, first + pos, n))
+			continue;
+		done += drop_chunks(h, first + pos, n);
+		if (claim)
+			eddy_chunks_put(first + pos, n);
+	}
+	return done;
+}
+
+/* Whole chunks that are in no arena, and segments in which there are none. */
+static size_t
+purge_segment(struct eddy_heap *h, uint32_t segment)
 {
 	struct eddy_runmap *m = &h->segments[segment].map;
+	bool whole = eddy_segment_claim_at(h, segment);
+	uint32_t first = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
 	size_t done = 0;
 
 	for (unsigned i = 0; i < EDDY_RUNMAP_WORDS; i++) {
-		uint64_t left = candidates(m, i);
-		unsigned pos;
-		unsigned n;
+		/* relaxed: in hand, or a guess that the claim checks. */
+		uint64_t bits =
+		    whole ? eddy_load_relaxed(&m->dirty[i]) : candidates(m, i);
 
-		while (first_run(left, &pos, &n)) {
-			uint32_t chunk = segment *
-				(uint32_t)EDDY_SEGMENT_CHUNKS +
-			    i * 64 + pos;
-
-			left &= ~eddy_mask(pos, n);
-			if (!eddy_chunks_claim_at(h, chunk, n))
-				continue;
-			if (eddy_os_drop(eddy_page_address(h, chunk, 0),
-				n * EDDY_CHUNK)) {
-				eddy_chunks_clean(h, chunk, n);
-				done += n * EDDY_CHUNK;
-			}
-			eddy_chunks_put(chunk, n);
-		}
+		done += purge_word(h, first + i * 64, bits, !whole);
 	}
+	if (whole)
+		eddy_segments_put(h, segment, 1);
 	return done;
 }
 
@@ -111,7 +130,7 @@ eddy_purge(struct eddy_heap *h, size_t keep)
 		size_t here;
 
 		if (c % EDDY_SEGMENT_CHUNKS == 0)
-			done += purge_chunks(
+			done += purge_segment(
 			    h, c / (uint32_t)EDDY_SEGMENT_CHUNKS);
 		/* SEG-A3: the descriptor is readable. */
 		if ((eddy_load_acquire(&s->map.ready[i]) >> c % 64 & 1) == 0 ||

@@ -117,7 +117,8 @@ eddy_returns_put(
 	if (number == 0)
 		return false;
 	b = batch_at(h, number);
-	b->n = n;
+	/* relaxed: published with the batch. */
+	eddy_store_relaxed(&b->n, n);
 	memcpy(b->p, objects, n * sizeof(objects[0]));
 	for (; at >= 0; at = empty_cell(r, cells)) {
 		uint32_t none = 0;
@@ -149,7 +150,8 @@ eddy_returns_take(struct eddy_heap *h, uint32_t place, void **objects)
 		if (number == 0)
 			continue;
 		b = batch_at(h, number);
-		n = b->n;
+		/* relaxed: ordered by the exchange. */
+		n = eddy_load_relaxed(&b->n);
 		memcpy(objects, b->p, n * sizeof(objects[0]));
 		batch_drop(h, number);
 		return n;
@@ -184,8 +186,8 @@ eddy_returns_count(struct eddy_heap *h, uint32_t place)
 		/* relaxed: a statistic; descriptors are type-stable. */
 		uint32_t number = eddy_load_relaxed(&r->cell[i]);
 
-		if (number != 0)
-			sum += eddy_classes[place / 16 % EDDY_HOME_ROWS].batch;
+		if (number != 0) /* relaxed: as above. */
+			sum += eddy_load_relaxed(&batch_at(h, number)->n);
 	}
 	return sum;
 }

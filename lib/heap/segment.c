@@ -49,13 +49,14 @@ raise_limit(struct eddy_heap *h, uint32_t to)
 	if (from >= to)
 		return true;
 	eddy_heap_fill_fast(h);
-	if (commit_share(h->tags, pages * sizeof(*h->tags), from, to) != 0 ||
+	if (commit_share((void *)(uintptr_t)h->tags,
+		pages * sizeof(*h->tags), from, to) != 0 ||
 	    commit_share(h->segments, sizeof(*h->segments), from, to) != 0)
 		return false;
 	for (unsigned a = 0; a < EDDY_N_ARENAS; a++) {
-		/* relaxed: constant; a pointer to atomic words. */
-		if (commit_share((void *)h->arenas[a].hints.level[0], share,
-			from, to) != 0)
+		uintptr_t words = (uintptr_t)h->arenas[a].hints.level[0];
+
+		if (commit_share((void *)words, share, from, to) != 0)
 			return false;
 	}
 	do {
@@ -249,6 +250,12 @@ eddy_segments_claim(
 	}
 	eddy_segments_put(h, *ret, n);
 	return false;
+}
+
+bool
+eddy_segment_claim_at(struct eddy_heap *h, uint32_t segment)
+{
+	return segment_is_free(h, segment) && take_segments(h, segment, 1);
 }
 
 void

@@ -55,7 +55,7 @@
 .macro FUNCTION name
 	.globl	\name
 	.type	\name, @function
-	.balign	32
+	.balign	64
 \name:
 	.cfi_startproc
 	_CET_ENDBR
