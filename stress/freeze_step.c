@@ -40,7 +40,8 @@ enum {
 	FORK_EVERY = 64,
 	RENEW_EVERY = 256, /* steps: the deadline of the victim */
 	LIMIT_S = 300,
-	SLOW_OP = 64, /* instructions: more than any hit takes */
+	EVENT_STOP = 256, /* no signal: a group stop has ended */
+	SLOW_OP = 64,     /* instructions: more than any hit takes */
 	N_VISITS = 1 << 18,
 	N_SECTIONS = 64,
 	MAX_EXITS = 24,
@@ -169,6 +170,8 @@ wait_victim(void)
 		rig_deadline(LIMIT_S, "the victim itself does not get on");
 	if (waitpid(victim, &status, __WALL) != victim || !WIFSTOPPED(status))
 		rig_fail_now("the victim ended with %#x", status);
+	if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
+		return EVENT_STOP;
 	return WSTOPSIG(status);
 }
 
@@ -189,11 +192,19 @@ resume(int request, int signo)
 		rig_fail_now("ptrace %d: errno %d", request, errno);
 }
 
+/* One step, or up to a breakpoint; a job-control stop meanwhile is undone. */
 static void
-expect_trap(int signo)
+move_victim(int request)
 {
 	char place[256];
+	int signo;
 
+	do {
+		resume(request, 0);
+		signo = wait_victim();
+		if (signo == SIGSTOP)
+			(void)kill(target, SIGCONT);
+	} while (signo == SIGSTOP || signo == SIGCONT || signo == EVENT_STOP);
 	if (signo != SIGTRAP)
 		rig_fail_now("the victim got signal %d at %s", signo,
 		    rig_place(victim_registers().rip, place, sizeof(place)));
@@ -234,8 +245,7 @@ run_through(struct opening *o)
 		exits[n_exits++] = return_to;
 	for (size_t i = 0; i < n_exits; i++)
 		old[i] = exchange_byte(exits[i], 0xcc);
-	resume(PTRACE_CONT, 0);
-	expect_trap(wait_victim());
+	move_victim(PTRACE_CONT);
 	for (size_t i = n_exits; i-- > 0;)
 		(void)exchange_byte(exits[i], old[i]);
 	regs = victim_registers();
@@ -297,8 +307,7 @@ step(uintptr_t ip, bool in_op)
 		run_through(o);
 		return;
 	}
-	resume(PTRACE_SINGLESTEP, 0);
-	expect_trap(wait_victim());
+	move_victim(PTRACE_SINGLESTEP);
 }
 
 /* The last operation's instructions, to tell hits from slow paths. */
