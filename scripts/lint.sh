@@ -14,6 +14,7 @@
 #   awk      the table's faults stop the build
 #   version  is the same wherever it is written
 #   listed   every source is in a module.mk.am, so in a tarball
+#   doc      what the documents name exists
 # The checks are called by their names; awk programs are in single quotes.
 # shellcheck disable=SC2317,SC2016
 set -u
@@ -347,8 +348,13 @@ check_listed()
 	return "$bad"
 }
 
+check_doc()
+{
+	sh scripts/check-doc.sh
+}
+
 [ $# -gt 0 ] || set -- format shell man headers orders layers words symbols \
-	options awk version listed
+	options awk version listed doc
 failed=0
 for check; do
 	if "check_$check" >"$tmp/report" 2>&1; then
