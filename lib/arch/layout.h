@@ -43,11 +43,11 @@
 #define EDDY_SECTION_ABORT 2
 
 #if defined(__x86_64__)
-#define EDDY_RSEQ_SIGNATURE 0x53053053
+#	define EDDY_RSEQ_SIGNATURE 0x53053053
 #elif defined(__aarch64__)
-#define EDDY_RSEQ_SIGNATURE 0xd428bc00
+#	define EDDY_RSEQ_SIGNATURE 0xd428bc00
 #else
-#define EDDY_RSEQ_SIGNATURE 0
+#	define EDDY_RSEQ_SIGNATURE 0
 #endif
 
 #endif /* EDDY_LAYOUT_H */

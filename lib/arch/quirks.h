@@ -20,7 +20,7 @@
 
 /* "6.19.3-vendor": the first two numbers; false if there are not two. */
 static inline bool
-eddy_arch_parse_release(const char *release, unsigned ret[2])
+eddy_arch_parse_version(const char *release, unsigned ret[2])
 {
 	for (int i = 0; i < 2; i++) {
 		unsigned n = 0;
@@ -43,7 +43,7 @@ eddy_arch_release_broken(const char *release)
 	unsigned v[2];
 
 	/* Below 4.18 there is no rseq: a release that is made up. */
-	if (!eddy_arch_parse_release(release, v) || v[0] < 4)
+	if (!eddy_arch_parse_version(release, v) || v[0] < 4)
 		return true;
 	return (v[0] == 6 && v[1] >= 19) || (v[0] == 7 && v[1] == 0);
 }

@@ -73,8 +73,8 @@ extern struct eddy_fast eddy_fast;
  */
 extern __thread struct eddy_rseq *eddy_area;
 
-#if defined(__x86_64__) || defined(__aarch64__)
-#define EDDY_HAS_SECTIONS 1
+#if !defined(EDDY_NO_RSEQ) && (defined(__x86_64__) || defined(__aarch64__))
+#	define EDDY_HAS_SECTIONS 1
 
 int eddy_section_pop(
     struct eddy_rseq *area, uintptr_t slots, uint32_t row, void **ret);
@@ -89,16 +89,22 @@ int eddy_section_limits(struct eddy_rseq *area, uintptr_t slots, uint32_t row,
     uint32_t cpu, uint32_t gen, uint64_t limits);
 
 #else
-#define EDDY_HAS_SECTIONS 0
+#	define EDDY_HAS_SECTIONS 0
 
-#define eddy_section_pop(area, slots, row, ret) \
-	((void)(slots), (void)(ret), EDDY_SECTION_FAIL)
-#define eddy_section_push(area, slots, row, p) \
-	((void)(slots), EDDY_SECTION_FAIL)
-#define eddy_section_refill(area, slots, row, p, n) EDDY_SECTION_FAIL
-#define eddy_section_flush(area, slots, row, p, n)  EDDY_SECTION_FAIL
-#define eddy_section_limits(area, slots, row, cpu, gen, limits) \
-	EDDY_SECTION_FAIL
+/* Never called: no thread is attached.  They use their arguments up. */
+#	define eddy_section_pop(area, slots, row, ret) \
+		((void)(slots), (void)(row), (void)(ret), EDDY_SECTION_FAIL)
+#	define eddy_section_push(area, slots, row, p) \
+		((void)(slots), (void)(row), (void)(p), EDDY_SECTION_FAIL)
+#	define eddy_section_refill(area, slots, row, p, n)        \
+		((void)(slots), (void)(row), (void)(p), (void)(n), \
+		    EDDY_SECTION_FAIL)
+#	define eddy_section_flush(area, slots, row, p, n)         \
+		((void)(slots), (void)(row), (void)(p), (void)(n), \
+		    EDDY_SECTION_FAIL)
+#	define eddy_section_limits(area, slots, row, cpu, gen, limits) \
+		((void)(slots), (void)(row), (void)(cpu), (void)(gen),  \
+		    (void)(limits), EDDY_SECTION_FAIL)
 #endif
 
 #endif /* EDDY_RSEQ_H */

@@ -12,25 +12,23 @@
 
 #if defined(__x86_64__)
 static inline long
-eddy_syscall6(
-    long nr, long a, long b, long c, long d, long e, long f)
+eddy_syscall6(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d;
 	register long r8 __asm__("r8") = e;
 	register long r9 __asm__("r9") = f;
 	long ret;
 
-	__asm__ __volatile__("syscall"
-			     : "=a"(ret)
-			     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10),
-			     "r"(r8), "r"(r9)
-			     : "rcx", "r11", "memory");
+	__asm__ __volatile__(
+	    "syscall"
+	    : "=a"(ret)
+	    : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+	    : "rcx", "r11", "memory");
 	return ret;
 }
 #elif defined(__aarch64__)
 static inline long
-eddy_syscall6(
-    long nr, long a, long b, long c, long d, long e, long f)
+eddy_syscall6(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long x8 __asm__("x8") = nr;
 	register long x0 __asm__("x0") = a;
@@ -40,19 +38,18 @@ eddy_syscall6(
 	register long x4 __asm__("x4") = e;
 	register long x5 __asm__("x5") = f;
 
-	__asm__ __volatile__("svc 0"
-			     : "+r"(x0)
-			     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4),
-			     "r"(x5)
-			     : "memory");
+	__asm__ __volatile__(
+	    "svc 0"
+	    : "+r"(x0)
+	    : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+	    : "memory");
 	return x0;
 }
 #else
-#include <errno.h>
-#include <unistd.h>
+#	include <errno.h>
+#	include <unistd.h>
 static inline long
-eddy_syscall6(
-    long nr, long a, long b, long c, long d, long e, long f)
+eddy_syscall6(long nr, long a, long b, long c, long d, long e, long f)
 {
 	int kept = errno;
 	long ret = syscall(nr, a, b, c, d, e, f);
@@ -64,8 +61,8 @@ eddy_syscall6(
 }
 #endif
 
-#define eddy_syscall(nr, a, b, c, d, e, f)                     \
-	eddy_syscall6((nr), (long)(a), (long)(b), (long)(c), \
-	    (long)(d), (long)(e), (long)(f))
+#define eddy_syscall(nr, a, b, c, d, e, f)                              \
+	eddy_syscall6((nr), (long)(a), (long)(b), (long)(c), (long)(d), \
+	    (long)(e), (long)(f))
 
 #endif /* EDDY_ARCH_SYSCALL_H */

@@ -41,17 +41,17 @@
 	atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
 
 /* The failure order is relaxed: whoever fails looks again or gives up. */
-#define eddy_cas_relaxed(p, e, v)            \
+#define eddy_cas_relaxed(p, e, v)                \
 	atomic_compare_exchange_strong_explicit( \
 	    (p), (e), (v), memory_order_relaxed, memory_order_relaxed)
-#define eddy_cas_acquire(p, e, v)            \
+#define eddy_cas_acquire(p, e, v)                \
 	atomic_compare_exchange_strong_explicit( \
 	    (p), (e), (v), memory_order_acquire, memory_order_relaxed)
-#define eddy_cas_release(p, e, v)            \
+#define eddy_cas_release(p, e, v)                \
 	atomic_compare_exchange_strong_explicit( \
 	    (p), (e), (v), memory_order_release, memory_order_relaxed)
 /* The loser of a publication reads through what it lost to. */
-#define eddy_cas_acq_rel(p, e, v)            \
+#define eddy_cas_acq_rel(p, e, v)                \
 	atomic_compare_exchange_strong_explicit( \
 	    (p), (e), (v), memory_order_acq_rel, memory_order_acquire)
 

@@ -25,9 +25,9 @@
 #define EDDY_EXPORT __attribute__((visibility("default")))
 
 #ifdef EDDY_DEBUG
-#define eddy_assert(x) ((x) ? (void)0 : __builtin_trap())
+#	define eddy_assert(x) ((x) ? (void)0 : __builtin_trap())
 #else
-#define eddy_assert(x) ((void)sizeof(x))
+#	define eddy_assert(x) ((void)sizeof(x))
 #endif
 
 /* Index of the lowest set bit; x must not be 0. */

@@ -59,8 +59,7 @@ struct eddy_conf_log {
  *
  * Returns: 0, or -EINVAL if there were faults; *opts is valid in either case.
  */
-int eddy_conf_load(
-    struct eddy_opts *opts, struct eddy_conf_log *log);
+int eddy_conf_load(struct eddy_opts *opts, struct eddy_conf_log *log);
 
 /* The same for strings given: a pure function of them. */
 EDDY_MUST_USE int eddy_conf_parse(struct eddy_opts *opts,

@@ -56,6 +56,7 @@ clear_above(struct eddy_idset *s, unsigned kind, uint32_t id, unsigned level)
 	for (; level < s->n_levels; level++) {
 		_Atomic uint64_t *w = word_at(s, level, kind, id / 64);
 		uint64_t bit = (uint64_t)1 << id % 64;
+		/* IDS-R1: a clear is an RMW in the same total order. */
 		uint64_t left = eddy_and_seq_cst(w, ~bit) & ~bit;
 
 		/*
@@ -95,8 +96,7 @@ descend(struct eddy_idset *s, unsigned kind, uint32_t id, unsigned level)
 {
 	while (level > 0) {
 		/* IDS-A1: also makes what the bit announces visible. */
-		uint64_t w =
-		    eddy_load_seq_cst(word_at(s, level - 1, kind, id));
+		uint64_t w = eddy_load_seq_cst(word_at(s, level - 1, kind, id));
 
 		if (w == 0) {
 			/* A stale bit, of a dead setter or a racing one. */

@@ -210,10 +210,9 @@ doubt(struct eddy_runset *s, uint32_t id, unsigned bucket)
 		eddy_idset_set(s->hints, s->first_kind + eddy_log2(n), id);
 }
 
-/* Tries one container until it yields or has no fitting run. */
-static bool
-claim_in(struct eddy_runset *s, uint32_t id, unsigned n, unsigned align,
-    enum eddy_run_want want, unsigned *ret)
+bool
+eddy_runset_claim_in(struct eddy_runset *s, uint32_t id, unsigned n,
+    unsigned align, enum eddy_run_want want, unsigned *ret)
 {
 	struct eddy_runmap *m = eddy_runset_map(s, id);
 
@@ -263,7 +262,8 @@ eddy_runset_claim(struct eddy_runset *s, unsigned n, unsigned align,
 			id = eddy_idset_find(s->hints, s->first_kind + b, id);
 			if (id == EDDY_ID_NONE)
 				break;
-			if (claim_in(s, id, n, align, want, &ret->pos)) {
+			if (eddy_runset_claim_in(
+				s, id, n, align, want, &ret->pos)) {
 				ret->id = id;
 				return true;
 			}
@@ -284,8 +284,12 @@ eddy_runset_open(struct eddy_runset *s, uint32_t id, unsigned pos, unsigned n)
 	if (n == 0)
 		return;
 	for (unsigned i = pos / 64; i <= (pos + n - 1) / 64; i++) {
-		/* RUN-R1, RUN-R2: owner and dirty bits before the units. */
-		(void)eddy_or_seq_cst(&m->free[i], part(i, pos, n));
+		/*
+		 * RUN-R1, RUN-R2: owner and dirty bits before the units.  A
+		 * bit in a container that was closed is of a double free.
+		 */
+		if (eddy_or_seq_cst(&m->free[i], part(i, pos, n)) != 0)
+			eddy_fatal("double free", m);
 	}
 	(void)announce(s, id, pos, n);
 }

@@ -53,7 +53,7 @@ struct eddy_runmap {
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t dirty[EDDY_RUNMAP_WORDS];
 	/*
 	 * Segments only: chunks whose memory is accessible.  Never cleared.
-	 * W, R: any CPU.  O: RUN-R3 -> RUN-A3 of segment.c.
+	 * W, R: any CPU.  O: SEG-R3 -> SEG-A3.
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t ready[EDDY_RUNMAP_WORDS];
 	/*
@@ -104,6 +104,10 @@ eddy_runset_map(const struct eddy_runset *s, uint32_t id)
 EDDY_MUST_USE bool eddy_runset_claim(struct eddy_runset *s, unsigned n,
     unsigned align, enum eddy_run_want want, bool exhaustive,
     struct eddy_run *ret);
+
+/* The same in one container, whether a hint names it or not. */
+EDDY_MUST_USE bool eddy_runset_claim_in(struct eddy_runset *s, uint32_t id,
+    unsigned n, unsigned align, enum eddy_run_want want, unsigned *ret_pos);
 
 /* The same in one container, at this place only (growing in place). */
 EDDY_MUST_USE bool eddy_runset_claim_at(

@@ -20,8 +20,8 @@ new_failed(size_t size, size_t align, bool throws)
 {
 	for (;;) {
 		new_handler handler = _ZSt15get_new_handlerv != NULL
-		    ? _ZSt15get_new_handlerv()
-		    : NULL;
+					  ? _ZSt15get_new_handlerv()
+					  : NULL;
 		void *p;
 
 		if (handler == NULL)

@@ -36,7 +36,7 @@ slot_of(_Atomic uint64_t *word)
 }
 
 void
-eddy_arena_release(struct eddy_heap *h, void *const *objects, unsigned n)
+eddy_arena_put(struct eddy_heap *h, void *const *objects, unsigned n)
 {
 	struct eddy_slab_bit table[TABLE];
 

@@ -23,12 +23,12 @@ EDDY_MUST_USE unsigned eddy_arena_refill(struct eddy_heap *h,
     struct eddy_arena *a, unsigned row, void **objects, unsigned n);
 
 /*
- * eddy_arena_release - gives n objects of any row and arena back to where they
+ * eddy_arena_put - gives n objects of any row and arena back to where they
  * came from.  Objects of one word of a slab go together, as far as a small
  * table sees it.
  *
  * Fatal: an object that is free already, or a pointer into the middle of one.
  */
-void eddy_arena_release(struct eddy_heap *h, void *const *objects, unsigned n);
+void eddy_arena_put(struct eddy_heap *h, void *const *objects, unsigned n);
 
 #endif /* EDDY_ARENA_H */

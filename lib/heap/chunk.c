@@ -27,11 +27,11 @@ segment_of(struct eddy_heap *h, uint32_t chunk)
 /* Dirty pages */
 
 /* Calls for each word of [page, page + n): its mask. */
-#define for_each_word(i, mask, page, n)                                      \
-	for (unsigned i = (page) / 64, left_ = (n), at_ = (page), here_;     \
-	     left_ != 0 && (here_ = 64 - at_ % 64 < left_ ? 64 - at_ % 64    \
-							  : left_,           \
-			       mask = eddy_mask(at_ % 64, here_), true);     \
+#define for_each_word(i, mask, page, n)                                  \
+	for (unsigned i = (page) / 64, left_ = (n), at_ = (page), here_; \
+	     left_ != 0 &&                                               \
+	     (here_ = 64 - at_ % 64 < left_ ? 64 - at_ % 64 : left_,     \
+	     mask = eddy_mask(at_ % 64, here_), true);                   \
 	     i++, at_ += here_, left_ -= here_)
 
 void
@@ -71,14 +71,15 @@ add_bits(struct eddy_heap *h, struct eddy_zeroes *z, uint32_t chunk,
 }
 
 void
-eddy_pages_use(struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n,
-    bool zero)
+eddy_pages_use(
+    struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n, bool zero)
 {
 	struct eddy_runmap *m = &h->chunks[chunk].map;
 	struct eddy_zeroes z = {NULL, 0};
 	uint64_t mask;
 
-	for_each_word (i, mask, page, n) {
+	for_each_word(i, mask, page, n)
+	{
 		/* relaxed: in hand; ordered by the pages' free bits. */
 		uint64_t old = eddy_or_relaxed(&m->dirty[i], mask);
 
@@ -100,13 +101,13 @@ eddy_pages_zero(struct eddy_heap *h, uint32_t chunk, struct eddy_zeroes *z)
 }
 
 void
-eddy_pages_clean(
-    struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n)
+eddy_pages_clean(struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n)
 {
 	struct eddy_runmap *m = &h->chunks[chunk].map;
 	uint64_t mask;
 
-	for_each_word (i, mask, page, n) {
+	for_each_word(i, mask, page, n)
+	{
 		/* relaxed: in hand; an RMW, the word holds others' bits. */
 		(void)eddy_and_relaxed(&m->dirty[i], ~mask);
 	}
@@ -134,8 +135,8 @@ eddy_chunk_open(
 
 		for (unsigned k = 0; k < EDDY_RUNMAP_WORDS; k++) {
 			/* relaxed: as above. */
-			eddy_store_relaxed(&m->dirty[k],
-			    dirty ? ~(uint64_t)0 : 0);
+			eddy_store_relaxed(
+			    &m->dirty[k], dirty ? ~(uint64_t)0 : 0);
 		}
 	}
 	/* relaxed: as above. */
@@ -160,8 +161,7 @@ retire(struct eddy_heap *h, struct eddy_arena *a, uint32_t chunk)
 	}
 	/* relaxed, both: the chunk is in hand until it is put. */
 	if (dirty != 0)
-		(void)eddy_or_relaxed(
-		    &s->map.dirty[segment_word(chunk)], bit);
+		(void)eddy_or_relaxed(&s->map.dirty[segment_word(chunk)], bit);
 	else
 		(void)eddy_and_relaxed(
 		    &s->map.dirty[segment_word(chunk)], ~bit);
@@ -209,8 +209,8 @@ eddy_pages_put_run(uint32_t chunk, unsigned page, unsigned n)
 /* Claims */
 
 static bool
-grow(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
-    struct eddy_run *ret)
+grow(
+    struct eddy_heap *h, struct eddy_arena *a, unsigned n, struct eddy_run *ret)
 {
 	if (!eddy_chunks_claim(h, 1, 1, EDDY_WANT_READY, &ret->id))
 		return false;
@@ -219,53 +219,65 @@ grow(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
 	return true;
 }
 
-/* All that two looks at the arena must agree on before NULL is the answer. */
-static uint64_t
-fingerprint(struct eddy_heap *h, struct eddy_arena *a)
+/*
+ * Looks into every chunk of the arena for a run, hints or not.  *seen: a sum
+ * over all that was looked at.
+ */
+static bool
+claim_anywhere(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
+    unsigned align, struct eddy_run *ret, uint64_t *seen)
 {
 	/* SEG-A1: descriptors below the limit are readable. */
 	size_t limit = eddy_load_acquire(&eddy_fast.limit) / EDDY_CHUNK_PAGES;
-	uint64_t sum = limit;
 
+	*seen = limit;
 	for (uint32_t c = 0; c < limit && c < h->n_chunks; c++) {
 		struct eddy_segment *s = segment_of(h, c);
 		struct eddy_runmap *m = &h->chunks[c].map;
+		uint32_t owner;
 
 		/* SEG-A3: pairs with SEG-R3: the descriptor is readable. */
 		if ((eddy_load_acquire(&s->map.ready[segment_word(c)]) &
 			segment_bit(c)) == 0)
 			continue;
-		/* relaxed: compared with a second look only. */
-		sum = sum * 31 + eddy_load_relaxed(&m->owner);
-		if (eddy_load_relaxed(&m->owner) != a->number)
+		/* relaxed: a claimer checks it again. */
+		owner = eddy_load_relaxed(&m->owner);
+		*seen = *seen * 31 + owner;
+		if (owner != a->number)
 			continue;
 		for (unsigned i = 0; i < EDDY_RUNMAP_WORDS; i++) {
-			/* RUN-A1: a second look. */
-			sum = sum * 0x9e3779b97f4a7c15u +
-			    eddy_load_seq_cst(&m->free[i]);
+			/* RUN-A1: after our own failure to find a run. */
+			*seen = *seen * 0x9e3779b97f4a7c15u +
+				eddy_load_seq_cst(&m->free[i]);
+		}
+		if (eddy_runset_claim_in(
+			&a->pages, c, n, align, EDDY_WANT_DIRTY, &ret->pos)) {
+			ret->id = c;
+			return true;
 		}
 	}
-	return sum;
+	return false;
 }
 
 /*
- * The kernel gives no more.  Looks at everything, hints or not, until two
- * looks saw the same: NULL is not the answer while somebody frees.
+ * The kernel gives no more.  NULL is the answer when two looks at everything
+ * saw the same; not while somebody frees.
  */
 static bool
 search_all(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
-    unsigned align, enum eddy_run_want want, struct eddy_run *ret)
+    unsigned align, struct eddy_run *ret)
 {
 	uint64_t before;
-	uint64_t after = fingerprint(h, a);
+	uint64_t seen;
 
+	if (claim_anywhere(h, a, n, align, ret, &seen))
+		return true;
 	do {
-		before = after;
-		if (eddy_runset_claim(&a->pages, n, align, want, true, ret) ||
-		    grow(h, a, n, ret))
+		before = seen;
+		if (grow(h, a, n, ret) ||
+		    claim_anywhere(h, a, n, align, ret, &seen))
 			return true;
-		after = fingerprint(h, a);
-	} while (before != after);
+	} while (before != seen);
 	return false;
 }
 
@@ -274,7 +286,7 @@ eddy_pages_claim(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
     unsigned align, enum eddy_run_want want, struct eddy_run *ret)
 {
 	return eddy_runset_claim(&a->pages, n, align, want, false, ret) ||
-	    grow(h, a, n, ret) || search_all(h, a, n, align, want, ret);
+	       grow(h, a, n, ret) || search_all(h, a, n, align, ret);
 }
 
 bool
@@ -285,6 +297,6 @@ eddy_pages_claim_at(
 	uint32_t owner = eddy_load_relaxed(&h->chunks[chunk].map.owner);
 
 	return page + n <= EDDY_CHUNK_PAGES && owner != 0 &&
-	    eddy_runset_claim_at(
-		&eddy_arena_at(h, owner)->pages, chunk, page, n);
+	       eddy_runset_claim_at(
+		   &eddy_arena_at(h, owner)->pages, chunk, page, n);
 }

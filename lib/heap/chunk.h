@@ -21,8 +21,7 @@
  * The pages' tags are 0; tell what they are for with eddy_pages_use.
  */
 EDDY_MUST_USE bool eddy_pages_claim(struct eddy_heap *h, struct eddy_arena *a,
-    unsigned n, unsigned align, enum eddy_run_want want,
-    struct eddy_run *ret);
+    unsigned n, unsigned align, enum eddy_run_want want, struct eddy_run *ret);
 
 /* Claims just these pages (growing in place). */
 EDDY_MUST_USE bool eddy_pages_claim_at(
@@ -40,8 +39,8 @@ void eddy_pages_put_run(uint32_t chunk, unsigned page, unsigned n);
  *
  * zero: clear those that were not known to be zero.
  */
-void eddy_pages_use(struct eddy_heap *h, uint32_t chunk, unsigned page,
-    unsigned n, bool zero);
+void eddy_pages_use(
+    struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n, bool zero);
 
 /* Memory to be cleared, gathered so that the kernel is asked once. */
 struct eddy_zeroes {
@@ -65,8 +64,8 @@ void eddy_pages_clean(
  * eddy_chunk_open - makes a chunk in hand one of the arena's: its first `kept`
  * pages stay the caller's, the others may be claimed.
  */
-void eddy_chunk_open(struct eddy_heap *h, struct eddy_arena *a,
-    uint32_t chunk, unsigned kept);
+void eddy_chunk_open(
+    struct eddy_heap *h, struct eddy_arena *a, uint32_t chunk, unsigned kept);
 
 /* Takes a chunk whose pages the caller holds all out of its arena. */
 void eddy_chunk_absorb(struct eddy_heap *h, uint32_t chunk);

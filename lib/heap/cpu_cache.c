@@ -59,8 +59,11 @@ register_area(struct eddy_heap *h)
 	if (&__rseq_size != NULL && __rseq_size != 0 &&
 	    adopt(h, (struct eddy_rseq *)(void *)(self + __rseq_offset)))
 		return true;
-	/* Before our constructor libc may still lay this thread's TLS. */
-	if (!eddy_load_relaxed(&started)) /* relaxed: the flag is all. */
+	/*
+	 * Before our constructor libc may still lay this thread's TLS.
+	 * relaxed: the flag is all.
+	 */
+	if (!eddy_load_relaxed(&started))
 		return false;
 	/* relaxed: own thread; the kernel takes over from here. */
 	eddy_store_relaxed(&own_area.cpu_id, (uint32_t)-1);
@@ -150,6 +153,9 @@ capacity(const struct eddy_row *r)
 	return end > beg ? (end - beg) / 8 : 0;
 }
 
+/* The limits of a closed row: end 0, beg the largest. */
+#define CLOSED ((uint64_t)UINT32_MAX << 32)
+
 static uint64_t
 limits_of(unsigned row, unsigned depth)
 {
@@ -177,22 +183,28 @@ set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row,
     unsigned depth)
 {
 	struct eddy_row *r = eddy_cache_row(h, cpu, place);
-	/* ROW-A1: pairs with ROW-R1, a drainer's last CAS. */
+	/* ROW-F2: pairs with a drainer's last CAS. */
 	uint32_t gen = eddy_load_acquire(&r->gen);
 
 	if (gen % 4 == EDDY_ROW_VIRGIN) {
 		uint64_t zero = 0;
+		uint64_t none = 0;
 		uint32_t first = 1 << 2 | EDDY_ROW_OPEN;
 
-		/* ROW-A1: the row was nobody's before. */
-		if (!eddy_cas_acquire(&r->w0, &zero,
-			(uint64_t)first << 32 | row_begin(row)))
+		/*
+		 * ROW-F1: zero limits are closed only while cur is 0 too, so
+		 * they are closed for good first; a late CAS finds them so.
+		 */
+		(void)eddy_cas_release(&r->limits, &none, CLOSED);
+		/* ROW-F1: after the limits. */
+		if (!eddy_cas_acq_rel(
+			&r->w0, &zero, (uint64_t)first << 32 | row_begin(row)))
 			return false;
 		gen = first;
 	} else if (gen % 4 != EDDY_ROW_OPEN) {
 		uint32_t next = (gen / 4 + 1) << 2 | EDDY_ROW_OPEN;
 
-		/* ROW-A1: what the drainer saw, it saw before. */
+		/* ROW-F2: what the drainer saw, it saw before. */
 		if (!eddy_cas_acquire(&r->gen, &gen, next))
 			return false;
 		gen = next;
@@ -209,16 +221,15 @@ promised(struct eddy_heap *h, uint32_t cpu, uint32_t home_place)
 	size_t sum = 0;
 
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++)
-		sum += capacity(eddy_cache_row(
-			   h, cpu, home_place + row * 16)) *
-		    eddy_row_size(row);
+		sum += capacity(eddy_cache_row(h, cpu, home_place + row * 16)) *
+		       eddy_row_size(row);
 	return sum;
 }
 
 /* Cuts other rows in turn until `more` bytes are to be had, or a few tries. */
 static void
-cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t home_place,
-    unsigned row, size_t more)
+cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t home_place, unsigned row,
+    size_t more)
 {
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
 	size_t budget = h->opts.cpu_cache_bytes;
@@ -227,8 +238,8 @@ cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t home_place,
 	for (unsigned i = 0; i < 8 && sum + more > budget; i++) {
 		/* relaxed: any order of victims will do. */
 		unsigned victim = (unsigned)(eddy_add_relaxed(&stats->hand, 1) %
-				      (EDDY_N_ROWS - 1)) +
-		    1;
+					     (EDDY_N_ROWS - 1)) +
+				  1;
 		uint32_t place = home_place + victim * 16;
 		unsigned had = capacity(eddy_cache_row(h, cpu, place));
 
@@ -247,8 +258,8 @@ cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t home_place,
  * Returns the capacity now, 0 if the row is to stay closed.
  */
 static unsigned
-grow(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row,
-    uint64_t n)
+grow(
+    struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row, uint64_t n)
 {
 	const struct eddy_class *class = &eddy_classes[row];
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
@@ -261,7 +272,7 @@ grow(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row,
 		want = class->depth;
 	if (want <= had)
 		return had;
-	more = (want - had) * (size_t)class->size;
+	more = (want - had) * (size_t) class->size;
 	/* relaxed: a statistic that decides who may grow. */
 	sum = eddy_load_relaxed(&stats->promised);
 	if (sum + more > h->opts.cpu_cache_bytes) {
@@ -292,7 +303,7 @@ static bool
 may_cache(struct eddy_heap *h, uint32_t cpu, unsigned row)
 {
 	return eddy_row_size(row) <= h->opts.tcache_max &&
-	    slot_writable(h, cpu);
+	       slot_writable(h, cpu);
 }
 
 /* ------------------------------------------------------------------ */
@@ -324,8 +335,7 @@ push(struct eddy_heap *h, uint32_t place, void *p)
 	int r;
 
 	do
-		r = eddy_section_push(
-		    eddy_area, (uintptr_t)h->slots, place, p);
+		r = eddy_section_push(eddy_area, (uintptr_t)h->slots, place, p);
 	while (again(h, r, &restarts));
 	return r;
 }
@@ -355,7 +365,7 @@ stock(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
 		    eddy_area, (uintptr_t)h->slots, place, objects, n);
 	while (again(h, r, &restarts));
 	if (r != EDDY_SECTION_OK)
-		eddy_arena_release(h, objects, n);
+		eddy_arena_put(h, objects, n);
 }
 
 /* A batch out of slabs, the lowest address last, so that it comes out first. */
@@ -396,9 +406,9 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 	}
 	if (n == 0)
 		n = refill(h, a, row, objects,
-		    want == 0	     ? 1
-			: want < batch ? want
-				       : batch);
+		    want == 0      ? 1
+		    : want < batch ? want
+				   : batch);
 	if (n == 0)
 		return NULL;
 	if (n > 1)
@@ -423,7 +433,7 @@ make_space(struct eddy_heap *h, uint32_t place, unsigned row, void *p)
 		return false;
 	r = push(h, place, p);
 	if (!eddy_returns_put(h, place, objects, n))
-		eddy_arena_release(h, objects, n);
+		eddy_arena_put(h, objects, n);
 	return r == EDDY_SECTION_OK;
 }
 
@@ -451,7 +461,7 @@ rows_free(struct eddy_heap *h, void *p, uint32_t tag)
 			return;
 		}
 	}
-	eddy_arena_release(h, &p, 1);
+	eddy_arena_put(h, &p, 1);
 }
 
 /* ------------------------------------------------------------------ */
@@ -471,9 +481,9 @@ my_cells(struct eddy_heap *h)
 		eddy_store_release(&h->cells_ready, 1);
 	}
 	/* One thread, one set; stacks and TLS blocks are pages apart. */
-	return eddy_cache_cells(h,
-	    (unsigned)((self >> 12 ^ self >> 19 ^ self >> 26) %
-		h->n_cell_sets));
+	return eddy_cache_cells(
+	    h, (unsigned)((self >> 12 ^ self >> 19 ^ self >> 26) %
+			  h->n_cell_sets));
 }
 
 static void *
@@ -499,7 +509,7 @@ cells_alloc(struct eddy_heap *h, unsigned row)
 	while (n > 1 && eddy_cells_put(&set->row[row], objects[n - 1]))
 		n--;
 	if (n > 1)
-		eddy_arena_release(h, objects + 1, n - 1);
+		eddy_arena_put(h, objects + 1, n - 1);
 	return objects[0];
 }
 
@@ -514,7 +524,7 @@ cells_free(struct eddy_heap *h, void *p, uint32_t tag)
 			return;
 		(void)count(&set->stats.row[row].overflows);
 	}
-	eddy_arena_release(h, &p, 1);
+	eddy_arena_put(h, &p, 1);
 }
 
 /* ------------------------------------------------------------------ */
@@ -531,8 +541,8 @@ eddy_cache_alloc(struct eddy_heap *h, unsigned row)
 		return cells_alloc(h, row);
 	default:
 		return eddy_arena_refill(h, local_arena(h), row, &p, 1) == 1
-		    ? p
-		    : NULL;
+			   ? p
+			   : NULL;
 	}
 }
 
@@ -547,7 +557,7 @@ eddy_cache_free(struct eddy_heap *h, void *p, uint32_t tag)
 		cells_free(h, p, tag);
 		break;
 	default:
-		eddy_arena_release(h, &p, 1);
+		eddy_arena_put(h, &p, 1);
 	}
 }
 
@@ -562,16 +572,16 @@ flush_rows(struct eddy_heap *h)
 
 		while (restarts < EDDY_RESTARTS) {
 			uint32_t n = EDDY_BATCH_MAX;
-			int r = eddy_section_flush(eddy_area,
-			    (uintptr_t)h->slots, home_place + row * 16,
-			    objects, &n);
+			int r =
+			    eddy_section_flush(eddy_area, (uintptr_t)h->slots,
+				home_place + row * 16, objects, &n);
 
 			if (r == EDDY_SECTION_FAIL)
 				break;
 			if (r == EDDY_SECTION_ABORT)
 				restarts++;
 			else
-				eddy_arena_release(h, objects, n);
+				eddy_arena_put(h, objects, n);
 		}
 	}
 }
@@ -601,7 +611,7 @@ eddy_cache_sweep_cells(struct eddy_heap *h)
 				    &set->row[row].cell[i], NULL);
 
 				if (p != NULL)
-					eddy_arena_release(h, &p, 1);
+					eddy_arena_put(h, &p, 1);
 			}
 		}
 	}

@@ -26,8 +26,10 @@
  * A cached object belongs to nobody: a thread killed in a section loses
  * nothing, between a commit and its next step the batch in its hand.
  *
- * Order pairs
- *   ROW-R1 -> ROW-A1  a drainer's last look at a row, to who reopens it.
+ * Orders whose other half is a section (assembly) or a drainer
+ *   ROW-F1  limits closed, before the first cur of a virgin row; the other
+ *           half is the load of cur in pop and flush (arm64: ldar).
+ *   ROW-F2  what a row's last drainer saw, it saw before the row is reopened.
  */
 #ifndef EDDY_CPU_CACHE_H
 #define EDDY_CPU_CACHE_H
@@ -53,9 +55,9 @@ struct eddy_row {
 };
 
 static_assert(offsetof(struct eddy_row, cur) == EDDY_ROW_CUR &&
-	offsetof(struct eddy_row, gen) == EDDY_ROW_GEN &&
-	offsetof(struct eddy_row, end) == EDDY_ROW_END &&
-	offsetof(struct eddy_row, beg) == EDDY_ROW_BEG,
+		  offsetof(struct eddy_row, gen) == EDDY_ROW_GEN &&
+		  offsetof(struct eddy_row, end) == EDDY_ROW_END &&
+		  offsetof(struct eddy_row, beg) == EDDY_ROW_BEG,
     "assembly agrees");
 
 enum eddy_row_phase {
@@ -119,15 +121,16 @@ enum eddy_cache_mode eddy_cache_attach(struct eddy_heap *h);
 static inline struct eddy_row *
 eddy_cache_row(const struct eddy_heap *h, unsigned cpu, uint32_t place)
 {
-	return (struct eddy_row *)(h->slots +
-	    ((size_t)cpu << EDDY_LG_SLOT) + place);
+	return (struct eddy_row *)(h->slots + ((size_t)cpu << EDDY_LG_SLOT) +
+				   place);
 }
 
 static inline struct eddy_slot_stats *
 eddy_cache_stats(const struct eddy_heap *h, unsigned cpu)
 {
 	return (struct eddy_slot_stats *)(h->slots +
-	    ((size_t)cpu << EDDY_LG_SLOT) + EDDY_SLOT_STATS);
+					  ((size_t)cpu << EDDY_LG_SLOT) +
+					  EDDY_SLOT_STATS);
 }
 
 static inline struct eddy_cell_set *

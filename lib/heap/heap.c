@@ -57,7 +57,7 @@ make_plan(struct plan *p, unsigned lg_range, uint32_t n_slots)
 
 	p->n_chunks = (uint32_t)1 << (lg_range - EDDY_LG_CHUNK);
 	p->n_segments = (p->n_chunks + (uint32_t)EDDY_SEGMENT_CHUNKS - 1) /
-	    (uint32_t)EDDY_SEGMENT_CHUNKS;
+			(uint32_t)EDDY_SEGMENT_CHUNKS;
 	p->n_slots = n_slots;
 	eddy_idset_shape(&p->hints,
 	    p->n_segments * (uint32_t)EDDY_SEGMENT_CHUNKS, EDDY_N_HINTS);
@@ -76,12 +76,10 @@ make_plan(struct plan *p, unsigned lg_range, uint32_t n_slots)
 	p->segments = part(&at, p->n_segments * sizeof(struct eddy_segment));
 	p->lowest = part(&at, eddy_idset_bytes(&p->hints, 0));
 	p->chunks = part(&at, p->n_chunks * sizeof(struct eddy_chunk));
-	p->slots =
-	    part(&at, (size_t)(n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT);
+	p->slots = part(&at, (size_t)(n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT);
 	p->cells = part(&at, N_CELL_SETS * sizeof(struct eddy_cell_set));
-	p->batches = part(&at, n_slots != 0
-		? EDDY_MAX_BATCHES * sizeof(struct eddy_batch)
-		: 0);
+	p->batches = part(&at,
+	    n_slots != 0 ? EDDY_MAX_BATCHES * sizeof(struct eddy_batch) : 0);
 	p->end = at;
 }
 
@@ -103,8 +101,8 @@ reserve_all(struct plan *p, struct ground *g)
 	g->reservation = eddy_os_reserve(g->size);
 	if (g->reservation == NULL)
 		return false;
-	g->base = eddy_align_up(
-	    (uintptr_t)g->reservation + p->end, EDDY_SEGMENT);
+	g->base =
+	    eddy_align_up((uintptr_t)g->reservation + p->end, EDDY_SEGMENT);
 	g->reserved = true;
 	return true;
 }
@@ -203,8 +201,8 @@ lay_heap(const struct plan *p, const struct ground *g)
 	h->tags = (_Atomic uint32_t *)(void *)(g->reservation + p->tags);
 	h->segments = (void *)(g->reservation + p->segments);
 	h->chunks = (void *)(g->reservation + p->chunks);
-	h->slots = g->reservation + p->slots +
-	    ((size_t)DUMMY_SLOTS << EDDY_LG_SLOT);
+	h->slots =
+	    g->reservation + p->slots + ((size_t)DUMMY_SLOTS << EDDY_LG_SLOT);
 	h->n_slots = p->n_slots;
 	h->cells = g->reservation + p->cells;
 	h->n_cell_sets = N_CELL_SETS;
@@ -244,11 +242,10 @@ static bool
 use_sections(const struct eddy_opts *o, const struct plan *p, char *slots)
 {
 	return EDDY_HAS_SECTIONS && o->rseq && p->n_slots != 0 &&
-	    !eddy_arch_rseq_broken() &&
-	    eddy_os_membarrier_register() == 0 &&
-	    eddy_os_commit_readonly(slots - ((size_t)DUMMY_SLOTS
-						<< EDDY_LG_SLOT),
-		(size_t)(p->n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT) == 0;
+	       !eddy_arch_rseq_broken() && eddy_os_membarrier_register() == 0 &&
+	       eddy_os_commit_readonly(
+		   slots - ((size_t)DUMMY_SLOTS << EDDY_LG_SLOT),
+		   (size_t)(p->n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT) == 0;
 }
 
 static struct eddy_heap *
@@ -272,7 +269,7 @@ build(struct eddy_conf_log *log, struct ground *g)
 	}
 	h->opts = opts;
 	h->cached = opts.tcache && !opts.check && !opts.zero &&
-	    opts.junk == EDDY_JUNK_FALSE;
+		    opts.junk == EDDY_JUNK_FALSE;
 	h->sections = h->cached && use_sections(&opts, &plan, h->slots);
 	return h;
 }
@@ -281,8 +278,8 @@ void
 eddy_heap_fill_fast(struct eddy_heap *h)
 {
 	const uint8_t *rows = h->opts.disable_large_size_classes
-	    ? eddy_size_rows
-	    : eddy_size_rows_530;
+				  ? eddy_size_rows
+				  : eddy_size_rows_530;
 
 	/* relaxed, all: see struct eddy_fast. */
 	eddy_store_relaxed(&eddy_fast.base, h->base);
@@ -328,13 +325,16 @@ eddy_fatal_free(struct eddy_heap *h, const void *p)
 		/* relaxed, all: a report on what cannot be trusted anyway. */
 		if ((eddy_load_relaxed(
 			 &s->map.free[chunk % EDDY_SEGMENT_CHUNKS / 64]) >>
-			chunk % 64 & 1) != 0)
+			    chunk % 64 &
+			1) != 0)
 			eddy_fatal("double free", p);
 		if ((eddy_load_relaxed(
 			 &s->map.ready[chunk % EDDY_SEGMENT_CHUNKS / 64]) >>
-			chunk % 64 & 1) != 0 &&
+			    chunk % 64 &
+			1) != 0 &&
 		    (eddy_load_relaxed(&h->chunks[chunk].map.free[i]) >>
-			page % 64 & 1) != 0)
+			    page % 64 &
+			1) != 0)
 			eddy_fatal("double free", p);
 	}
 	eddy_fatal("foreign pointer", p);

@@ -28,13 +28,13 @@
 #include "lib/data/runset.h"
 #include "lib/heap/sizeclass.h"
 
-#define EDDY_LG_CHUNK      21
-#define EDDY_CHUNK         ((size_t)1 << EDDY_LG_CHUNK)
-#define EDDY_CHUNK_PAGES   (EDDY_CHUNK / EDDY_PAGE)
-#define EDDY_LG_SEGMENT    30
-#define EDDY_SEGMENT       ((size_t)1 << EDDY_LG_SEGMENT)
+#define EDDY_LG_CHUNK       21
+#define EDDY_CHUNK          ((size_t)1 << EDDY_LG_CHUNK)
+#define EDDY_CHUNK_PAGES    (EDDY_CHUNK / EDDY_PAGE)
+#define EDDY_LG_SEGMENT     30
+#define EDDY_SEGMENT        ((size_t)1 << EDDY_LG_SEGMENT)
 #define EDDY_SEGMENT_CHUNKS (EDDY_SEGMENT / EDDY_CHUNK)
-#define EDDY_MAX_SEGMENTS  65536 /* 64 TiB: lg_range 46 */
+#define EDDY_MAX_SEGMENTS   65536 /* 64 TiB: lg_range 46 */
 
 static_assert(EDDY_CHUNK_PAGES == EDDY_RUNMAP_UNITS, "one runmap a chunk");
 static_assert(EDDY_SEGMENT_CHUNKS == EDDY_RUNMAP_UNITS, "and a segment");
@@ -58,16 +58,16 @@ struct eddy_chunk {
 	 * Per small class, the head pages of slabs with free objects: hints.
 	 * W, R: any CPU.  O: SLAB-R1 -> SLAB-A1.
 	 */
-	_Alignas(EDDY_CACHELINE)
-	    _Atomic uint64_t index[EDDY_N_SMALL][EDDY_RUNMAP_WORDS];
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t
+	    index[EDDY_N_SMALL][EDDY_RUNMAP_WORDS];
 	/*
 	 * Per page that is the head of a live slab, its free objects.  A word
 	 * belongs to the same head page for ever.
 	 * W, R: any CPU, by RMW only.  O: SLAB-R1 -> SLAB-A1, SLAB-R2 ->
 	 * SLAB-A2.
 	 */
-	_Alignas(EDDY_PAGE)
-	    _Atomic uint64_t slab[EDDY_CHUNK_PAGES][EDDY_SLAB_WORDS];
+	_Alignas(
+	    EDDY_PAGE) _Atomic uint64_t slab[EDDY_CHUNK_PAGES][EDDY_SLAB_WORDS];
 };
 
 static_assert(offsetof(struct eddy_chunk, slab) == EDDY_PAGE, "one page");
@@ -85,7 +85,7 @@ struct eddy_segment {
 };
 
 /* Kinds of an arena's hints: chunks with free objects of a class, or runs. */
-#define EDDY_HINT_CLASS(row) ((unsigned)(row) - 1)
+#define EDDY_HINT_CLASS(row) ((unsigned)(row)-1)
 #define EDDY_HINT_RUNS       EDDY_N_SMALL
 #define EDDY_N_HINTS         48
 
@@ -155,8 +155,8 @@ struct eddy_heap {
 	 * Free segments, a bit each.
 	 * W, R: any CPU.  O: SEG-R2 -> SEG-A2.
 	 */
-	_Alignas(EDDY_CACHELINE)
-	    _Atomic uint64_t free_segments[EDDY_MAX_SEGMENTS / 64];
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t
+	    free_segments[EDDY_MAX_SEGMENTS / 64];
 	/* By row offset / 16. */
 	struct eddy_ring rings[64];
 	/*
@@ -220,7 +220,7 @@ static inline void *
 eddy_page_address(const struct eddy_heap *h, uint32_t chunk, unsigned page)
 {
 	return (void *)(h->base + ((uintptr_t)chunk << EDDY_LG_CHUNK) +
-	    ((uintptr_t)page << EDDY_LG_PAGE));
+			((uintptr_t)page << EDDY_LG_PAGE));
 }
 
 #endif /* EDDY_HEAP_H */

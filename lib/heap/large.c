@@ -46,7 +46,7 @@ run_tag(struct eddy_arena *a, unsigned pages)
 	if (pages >= EDDY_LARGE_MIN / EDDY_PAGE &&
 	    pages <= EDDY_ROW_MAX / EDDY_PAGE)
 		row = EDDY_ROW_RUN + pages -
-		    (unsigned)(EDDY_LARGE_MIN / EDDY_PAGE);
+		      (unsigned)(EDDY_LARGE_MIN / EDDY_PAGE);
 	return eddy_tag(EDDY_TAG_RUN, a->home, row, pages);
 }
 
@@ -84,8 +84,7 @@ run_resize(struct eddy_heap *h, void *p, uint32_t tag, size_t size)
 		eddy_pages_use(h, e.chunk, page + old, new - old, false);
 	}
 	/* relaxed: pinned by the block. */
-	a = eddy_arena_at(
-	    h, eddy_load_relaxed(&h->chunks[e.chunk].map.owner));
+	a = eddy_arena_at(h, eddy_load_relaxed(&h->chunks[e.chunk].map.owner));
 	/* relaxed: the block is the caller's alone; RUN-R2 orders the tail. */
 	eddy_store_relaxed(tag_at(h, p), run_tag(a, new));
 	if (new < old)
@@ -120,8 +119,8 @@ open_tail(struct eddy_heap *h, struct eddy_arena *a, struct extent e, bool zero)
 }
 
 static void *
-huge_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size,
-    size_t align, bool zero)
+huge_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size, size_t align,
+    bool zero)
 {
 	struct extent e = extent_of(h, (void *)h->base, size);
 	unsigned n = e.chunks + (e.pages != 0);
@@ -161,7 +160,7 @@ huge_release(struct eddy_heap *h, void *p, size_t size)
 	if (e.pages != 0)
 		eddy_pages_put(e.chunk + e.chunks, 0, e.pages, p);
 	while (e.chunks >= EDDY_SEGMENT_CHUNKS &&
-	    e.chunk % EDDY_SEGMENT_CHUNKS == 0) {
+	       e.chunk % EDDY_SEGMENT_CHUNKS == 0) {
 		eddy_segments_put(
 		    h, e.chunk / (uint32_t)EDDY_SEGMENT_CHUNKS, 1);
 		e.chunk += (uint32_t)EDDY_SEGMENT_CHUNKS;
@@ -176,7 +175,8 @@ static bool
 within_segment(struct extent e)
 {
 	return e.chunk % EDDY_SEGMENT_CHUNKS + e.chunks + (e.pages != 0) <=
-	    EDDY_SEGMENT_CHUNKS && e.chunks < EDDY_SEGMENT_CHUNKS;
+		   EDDY_SEGMENT_CHUNKS &&
+	       e.chunks < EDDY_SEGMENT_CHUNKS;
 }
 
 /* The block's last chunk becomes a whole one of its own: it holds all of it. */
@@ -187,8 +187,8 @@ absorb_tail(struct eddy_heap *h, struct extent e)
 
 	if (e.pages == 0)
 		return true;
-	if (!eddy_pages_claim_at(h, tail, e.pages,
-		(unsigned)EDDY_CHUNK_PAGES - e.pages))
+	if (!eddy_pages_claim_at(
+		h, tail, e.pages, (unsigned)EDDY_CHUNK_PAGES - e.pages))
 		return false;
 	eddy_chunk_absorb(h, tail);
 	return true;
@@ -221,15 +221,15 @@ huge_grow(struct eddy_heap *h, struct eddy_arena *a, void *p, size_t old_size,
 			eddy_chunks_put(from, to - from);
 		return false;
 	}
-	eddy_chunks_use(h, old.chunk + old.chunks, new.chunks - old.chunks,
-	    false);
+	eddy_chunks_use(
+	    h, old.chunk + old.chunks, new.chunks - old.chunks, false);
 	open_tail(h, a, new, false);
 	return true;
 }
 
 static bool
-huge_shrink(struct eddy_heap *h, struct eddy_arena *a, void *p,
-    size_t old_size, size_t size)
+huge_shrink(struct eddy_heap *h, struct eddy_arena *a, void *p, size_t old_size,
+    size_t size)
 {
 	struct extent old = extent_of(h, p, old_size);
 	struct extent new = extent_of(h, p, size);
@@ -264,8 +264,8 @@ eddy_large_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size,
 	    align > (size_t)h->n_chunks * EDDY_CHUNK_PAGES)
 		return NULL;
 	if (size <= EDDY_CHUNK && align <= EDDY_CHUNK_PAGES)
-		return run_alloc(h, a, (unsigned)(size / EDDY_PAGE),
-		    (unsigned)align, zero);
+		return run_alloc(
+		    h, a, (unsigned)(size / EDDY_PAGE), (unsigned)align, zero);
 	align = align <= EDDY_CHUNK_PAGES ? 1 : align / EDDY_CHUNK_PAGES;
 	if (size < EDDY_CHUNK)
 		size = EDDY_CHUNK;
@@ -317,9 +317,8 @@ eddy_large_resize(struct eddy_heap *h, void *p, uint32_t tag, size_t size)
 	if (eddy_tag_kind(tag) == EDDY_TAG_RUN)
 		return run_resize(h, p, tag, size);
 	old = eddy_large_size_of(h, p, tag);
-	if (size != old &&
-	    !(size > old ? huge_grow(h, a, p, old, size)
-			 : huge_shrink(h, a, p, old, size)))
+	if (size != old && !(size > old ? huge_grow(h, a, p, old, size)
+					: huge_shrink(h, a, p, old, size)))
 		return false;
 	/* relaxed: the block is the caller's alone. */
 	eddy_store_relaxed(

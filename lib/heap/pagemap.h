@@ -34,11 +34,9 @@ enum eddy_tag_kind {
 };
 
 static inline uint32_t
-eddy_tag(
-    enum eddy_tag_kind kind, uint32_t home, unsigned row, unsigned pages)
+eddy_tag(enum eddy_tag_kind kind, uint32_t home, unsigned row, unsigned pages)
 {
-	uint32_t place =
-	    row != 0 ? (home * EDDY_HOME_ROWS + row) * 16 : 0;
+	uint32_t place = row != 0 ? (home * EDDY_HOME_ROWS + row) * 16 : 0;
 
 	return (uint32_t)kind << 28 | (uint32_t)pages << 16 | place;
 }

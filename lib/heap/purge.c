@@ -130,8 +130,8 @@ eddy_purge(struct eddy_heap *h, size_t keep)
 		size_t here;
 
 		if (c % EDDY_SEGMENT_CHUNKS == 0)
-			done += purge_segment(
-			    h, c / (uint32_t)EDDY_SEGMENT_CHUNKS);
+			done +=
+			    purge_segment(h, c / (uint32_t)EDDY_SEGMENT_CHUNKS);
 		/* SEG-A3: the descriptor is readable. */
 		if ((eddy_load_acquire(&s->map.ready[i]) >> c % 64 & 1) == 0 ||
 		    /* relaxed: a guess that the claim checks. */

@@ -21,7 +21,7 @@ n_cells(uint32_t place)
 {
 	const struct eddy_class *class =
 	    &eddy_classes[place / 16 % EDDY_HOME_ROWS];
-	size_t n = RING_BYTES / ((size_t)class->batch * class->size);
+	size_t n = RING_BYTES / ((size_t) class->batch * class->size);
 
 	return n >= EDDY_RING_CELLS ? EDDY_RING_CELLS : n < 2 ? 2 : (unsigned)n;
 }
@@ -67,8 +67,7 @@ batch_get(struct eddy_heap *h)
 		/* relaxed: garbage if it was taken; the CAS fails then. */
 		next = eddy_load_relaxed(&batch_at(h, n)->next);
 		/* RET-A2: the tag grows at every pop, so no ABA. */
-		if (eddy_cas_acquire(
-			&h->free_batches, &top, tag << 32 | next))
+		if (eddy_cas_acquire(&h->free_batches, &top, tag << 32 | next))
 			return n;
 	}
 }
@@ -171,7 +170,7 @@ eddy_returns_sweep(struct eddy_heap *h)
 			n = eddy_returns_take(h, row * 16, objects);
 			if (n == 0)
 				break;
-			eddy_arena_release(h, objects, n);
+			eddy_arena_put(h, objects, n);
 		}
 	}
 }

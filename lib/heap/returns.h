@@ -31,8 +31,8 @@
  *
  * Returns: false: the ring is full, the objects are still the caller's.
  */
-EDDY_MUST_USE bool eddy_returns_put(struct eddy_heap *h, uint32_t place,
-    void *const *objects, unsigned n);
+EDDY_MUST_USE bool eddy_returns_put(
+    struct eddy_heap *h, uint32_t place, void *const *objects, unsigned n);
 
 /*
  * eddy_returns_take - one batch.

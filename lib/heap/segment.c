@@ -49,8 +49,8 @@ raise_limit(struct eddy_heap *h, uint32_t to)
 	if (from >= to)
 		return true;
 	eddy_heap_fill_fast(h);
-	if (commit_share((void *)(uintptr_t)h->tags,
-		pages * sizeof(*h->tags), from, to) != 0 ||
+	if (commit_share((void *)(uintptr_t)h->tags, pages * sizeof(*h->tags),
+		from, to) != 0 ||
 	    commit_share(h->segments, sizeof(*h->segments), from, to) != 0)
 		return false;
 	for (unsigned a = 0; a < EDDY_N_ARENAS; a++) {
@@ -82,8 +82,8 @@ growth_step(struct eddy_heap *h)
 static int
 commit_chunks(struct eddy_heap *h, uint32_t chunk, unsigned n)
 {
-	int err = eddy_os_commit(
-	    &h->chunks[chunk], n * sizeof(struct eddy_chunk));
+	int err =
+	    eddy_os_commit(&h->chunks[chunk], n * sizeof(struct eddy_chunk));
 
 	if (err != 0)
 		return err;
@@ -149,6 +149,7 @@ make_ready(struct eddy_heap *h, uint32_t segment, unsigned pos, unsigned n)
 		if (err != 0)
 			return err;
 		set_ready(s, lo, hi - lo);
+		/* relaxed: a statistic. */
 		(void)eddy_add_relaxed(&h->n_ready, hi - lo);
 		at = hi;
 	}
@@ -185,8 +186,7 @@ segment_is_free(struct eddy_heap *h, uint32_t i)
 
 /* Lowest n adjacent free segments; false when there are none to be seen. */
 static bool
-find_segments(
-    struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
+find_segments(struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
 {
 	uint32_t i = 0;
 
@@ -205,8 +205,7 @@ find_segments(
 }
 
 static bool
-claim_segments(
-    struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
+claim_segments(struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
 {
 	/* Goes round only where another took or put a segment. */
 	while (find_segments(h, n, align, ret)) {
@@ -263,8 +262,8 @@ eddy_segment_open(struct eddy_heap *h, uint32_t segment, unsigned kept)
 {
 	/* relaxed: published with the free bits (RUN-R2). */
 	eddy_store_relaxed(&segment_at(h, segment)->map.owner, 1);
-	eddy_runset_open(&h->chunks_free, segment, kept,
-	    valid_chunks(h, segment) - kept);
+	eddy_runset_open(
+	    &h->chunks_free, segment, kept, valid_chunks(h, segment) - kept);
 }
 
 /* A fresh segment whose first n chunks the caller keeps. */
@@ -277,9 +276,8 @@ grow(struct eddy_heap *h, unsigned n, unsigned align, struct eddy_run *ret)
 		return false;
 	valid = valid_chunks(h, ret->id);
 	/* What lies below a random place of the first segment is not used. */
-	ret->pos = ret->id == 0
-	    ? (unsigned)eddy_align_up(h->first_chunk, align)
-	    : 0;
+	ret->pos =
+	    ret->id == 0 ? (unsigned)eddy_align_up(h->first_chunk, align) : 0;
 	if (ret->pos + n > valid)
 		ret->pos = 0;
 	if (n > valid) {
@@ -297,10 +295,9 @@ static bool
 find_chunks(struct eddy_heap *h, unsigned n, unsigned align,
     enum eddy_run_want want, struct eddy_run *ret)
 {
-	return eddy_runset_claim(
-		   &h->chunks_free, n, align, want, false, ret) ||
-	    grow(h, n, align, ret) ||
-	    eddy_runset_claim(&h->chunks_free, n, align, want, true, ret);
+	return eddy_runset_claim(&h->chunks_free, n, align, want, false, ret) ||
+	       grow(h, n, align, ret) ||
+	       eddy_runset_claim(&h->chunks_free, n, align, want, true, ret);
 }
 
 bool
@@ -324,11 +321,11 @@ eddy_chunks_claim(struct eddy_heap *h, unsigned n, unsigned align,
 			 * intruder cost a whole run of addresses.
 			 */
 			for (unsigned i = 0; i < n; i++)
-				if (n > 1 &&
-				    make_ready(h, r.id, r.pos + i, 1) !=
-					-EEXIST)
-					eddy_chunks_put(r.id *
-						(uint32_t)EDDY_SEGMENT_CHUNKS +
+				if (n > 1 && make_ready(h, r.id, r.pos + i,
+						 1) != -EEXIST)
+					eddy_chunks_put(
+					    r.id * (uint32_t)
+							EDDY_SEGMENT_CHUNKS +
 						r.pos + i,
 					    1);
 			continue;
@@ -336,8 +333,8 @@ eddy_chunks_claim(struct eddy_heap *h, unsigned n, unsigned align,
 		/* The kernel gives no more: what is accessible already? */
 		eddy_chunks_put(
 		    r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos, n);
-		if (!eddy_runset_claim(&h->chunks_free, n, align,
-			EDDY_ONLY_READY, true, &r))
+		if (!eddy_runset_claim(
+			&h->chunks_free, n, align, EDDY_ONLY_READY, true, &r))
 			return false;
 		*ret_chunk = r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos;
 		return true;

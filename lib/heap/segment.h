@@ -39,8 +39,7 @@ EDDY_MUST_USE bool eddy_segments_claim(
     struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret_segment);
 
 /* Takes one segment if it is free and was used before. */
-EDDY_MUST_USE bool eddy_segment_claim_at(
-    struct eddy_heap *h, uint32_t segment);
+EDDY_MUST_USE bool eddy_segment_claim_at(struct eddy_heap *h, uint32_t segment);
 
 /* Puts whole segments back to the range. */
 void eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n);
@@ -57,8 +56,8 @@ void eddy_segment_open(struct eddy_heap *h, uint32_t segment, unsigned kept);
  *
  * zero: clear what may not be zero.
  */
-void eddy_chunks_use(struct eddy_heap *h, uint32_t chunk, uint32_t n,
-    bool zero);
+void eddy_chunks_use(
+    struct eddy_heap *h, uint32_t chunk, uint32_t n, bool zero);
 
 /* Marks n chunks in hand clean: the caller knows them to be zero. */
 void eddy_chunks_clean(struct eddy_heap *h, uint32_t chunk, uint32_t n);

@@ -38,7 +38,7 @@ static void *
 object_at(struct eddy_heap *h, struct head s, unsigned row, unsigned index)
 {
 	return (char *)eddy_page_address(h, s.chunk, s.page) +
-	    (size_t)index * eddy_row_size(row);
+	       (size_t)index * eddy_row_size(row);
 }
 
 /* Row of the live slab whose head this is, 0 if it is none. */
@@ -132,8 +132,7 @@ unhint(struct eddy_heap *h, struct eddy_arena *a, struct head s, unsigned row)
 /* ------------------------------------------------------------------ */
 /* Put and retire */
 
-static void put(
-    struct eddy_heap *h, struct head s, unsigned k, uint64_t mask);
+static void put(struct eddy_heap *h, struct head s, unsigned k, uint64_t mask);
 
 /* The slab looked free: takes all of it, gives its pages back. */
 static void
@@ -161,14 +160,13 @@ retire(struct eddy_heap *h, struct head s, unsigned row)
 		return;
 	}
 	/* relaxed: nobody else has a bit to put. */
-	(void)eddy_and_relaxed(&s.c->index[row - 1][s.page / 64],
-	    ~((uint64_t)1 << s.page % 64));
+	(void)eddy_and_relaxed(
+	    &s.c->index[row - 1][s.page / 64], ~((uint64_t)1 << s.page % 64));
 	for (unsigned i = 0; i < class->pages; i++) {
 		/* relaxed: published with the pages' free bits (RUN-R2). */
 		eddy_store_relaxed(&tag[i], 0);
 	}
-	eddy_pages_put(
-	    s.chunk, s.page, class->pages, object_at(h, s, row, 0));
+	eddy_pages_put(s.chunk, s.page, class->pages, object_at(h, s, row, 0));
 }
 
 static void
@@ -182,8 +180,8 @@ put(struct eddy_heap *h, struct head s, unsigned k, uint64_t mask)
 	uint64_t old;
 
 	if (row == 0)
-		eddy_fatal("double free",
-		    eddy_page_address(h, s.chunk, s.page));
+		eddy_fatal(
+		    "double free", eddy_page_address(h, s.chunk, s.page));
 	/*
 	 * SLAB-R2: the objects' last writes.  SLAB-R1: first half of two
 	 * store-load pairs, with the hint and with the other words.
@@ -208,7 +206,7 @@ put(struct eddy_heap *h, struct head s, unsigned k, uint64_t mask)
 void
 eddy_slab_put(struct eddy_heap *h, struct eddy_slab_bit bits)
 {
-	size_t at = (size_t)((char *)bits.word - (char *)h->chunks);
+	size_t at = (uintptr_t)bits.word - (uintptr_t)h->chunks;
 	struct head s;
 
 	s.chunk = (uint32_t)(at / sizeof(struct eddy_chunk));
@@ -316,8 +314,8 @@ birth(struct eddy_heap *h, struct eddy_arena *a, unsigned row, void **objects,
 	s.page = r.pos;
 	for (unsigned i = 0; i < class->pages; i++) {
 		/* relaxed: published with the free bits (SLAB-R2). */
-		eddy_store_relaxed(tag_at(h, s) + i,
-		    eddy_tag(EDDY_TAG_SLAB, a->home, row, i));
+		eddy_store_relaxed(
+		    tag_at(h, s) + i, eddy_tag(EDDY_TAG_SLAB, a->home, row, i));
 	}
 	for (unsigned k = n_words(class); k-- > 0;) {
 		uint64_t open = full(class, k) & (k == 0 ? ~kept : ~0ULL);
@@ -360,8 +358,7 @@ eddy_slab_refill(struct eddy_heap *h, struct eddy_arena *a, unsigned row,
 		struct head s;
 		unsigned more;
 
-		chunk = eddy_idset_find(
-		    &a->hints, EDDY_HINT_CLASS(row), chunk);
+		chunk = eddy_idset_find(&a->hints, EDDY_HINT_CLASS(row), chunk);
 		if (chunk == EDDY_ID_NONE)
 			break;
 		s.c = &h->chunks[chunk];

@@ -6,19 +6,19 @@
 #include <linux/membarrier.h>
 #include <linux/mman.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <stdlib.h>
 
 #include "lib/arch/syscall.h"
 
 #ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
+#	define MAP_FIXED_NOREPLACE 0x100000
 #endif
 #ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
+#	define MREMAP_DONTUNMAP 4
 #endif
 
 /* The kernel returns -4095 to -1 for errors, anything else is an address. */
@@ -146,11 +146,12 @@ list_limit(const char *s, size_t n)
 unsigned
 eddy_os_cpu_limit(void)
 {
-	uint64_t mask[128]; /* 8,192 CPUs, the most that Linux can be built for */
+	uint64_t
+	    mask[128]; /* 8,192 CPUs, the most that Linux can be built for */
 	char buf[256];
 	ssize_t n;
-	long r = eddy_syscall(
-	    SYS_sched_getaffinity, 0, sizeof(mask), mask, 0, 0, 0);
+	long r =
+	    eddy_syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask, 0, 0, 0);
 
 	/*
 	 * The kernel copies its whole cpumask, as long as the largest CPU

@@ -39,7 +39,8 @@ struct scan_arg {
 #define PAGE_SWAPPED (1u << 4)
 #define PAGE_ZERO    (1u << 5)
 /* _IOWR('f', 16, struct scan_arg) */
-#define SCAN (3u << 30 | (unsigned)sizeof(struct scan_arg) << 16 | 'f' << 8 | 16)
+#define SCAN \
+	(3u << 30 | (unsigned)sizeof(struct scan_arg) << 16 | 'f' << 8 | 16)
 
 bool
 eddy_os_drop(void *p, size_t size)
@@ -51,8 +52,7 @@ eddy_os_drop(void *p, size_t size)
 		return false;
 	/* relaxed, both: in hand; atomic, so that the compiler stores it. */
 	eddy_store_relaxed(witness, 1);
-	return eddy_os_discard(p, size) == 0 &&
-	    eddy_load_relaxed(witness) == 0;
+	return eddy_os_discard(p, size) == 0 && eddy_load_relaxed(witness) == 0;
 }
 
 /* Writes the pages that a scan finds; false: the kernel has no such scan. */
@@ -126,7 +126,7 @@ zero_by_asking(void *p, size_t size)
 	if (fd < 0)
 		return false;
 	done = zero_by_scan(fd, from, from + size) ||
-	    zero_by_pagemap(fd, from, from + size);
+	       zero_by_pagemap(fd, from, from + size);
 	(void)eddy_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
 	return done;
 }

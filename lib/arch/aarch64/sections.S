@@ -13,6 +13,9 @@
 #include "lib/arch/layout.h"
 #include "lib/arch/names.h"
 
+#if EDDY_ROW_CUR != 0
+#error "ldar takes no offset"
+#endif
 #ifdef __AARCH64EB__
 #error "data is little-endian here: limits, tags and the signature"
 #endif
@@ -108,7 +111,7 @@ FUNCTION \name
 	ldr	w11, [x10, #EDDY_SLOT_HOME]
 	add	w11, w11, w1, lsl #4
 	add	x11, x10, x11
-	ldr	w12, [x11, #EDDY_ROW_CUR]
+	ldar	w12, [x11]		/* ROW-F1 */
 	ldr	w3, [x11, #EDDY_ROW_BEG]
 	cmp	w12, w3
 	b.ls	.Lslow_\name
@@ -182,7 +185,7 @@ FUNCTION eddy_section_pop
 	ldr	w11, [x10, #EDDY_SLOT_HOME]
 	add	w11, w11, w2
 	add	x11, x10, x11
-	ldr	w12, [x11, #EDDY_ROW_CUR]
+	ldar	w12, [x11]		/* ROW-F1 */
 	ldr	w4, [x11, #EDDY_ROW_BEG]
 	cmp	w12, w4
 	b.ls	.Lfail
@@ -249,7 +252,7 @@ FUNCTION eddy_section_flush
 	BEGIN	flush
 	SLOT	x1
 	add	x11, x10, w2, uxtw
-	ldr	w12, [x11, #EDDY_ROW_CUR]
+	ldar	w12, [x11]		/* ROW-F1 */
 	ldr	w6, [x11, #EDDY_ROW_BEG]
 	cmp	w12, w6
 	b.ls	.Lfail
