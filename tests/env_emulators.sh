@@ -87,7 +87,7 @@ if command -v valgrind >/dev/null 2>&1; then
 	for tool in none 'callgrind --callgrind-out-file=/dev/null'; do
 		# shellcheck disable=SC2086 # the tool and its option
 		ok "runs under valgrind --tool=${tool%% *}" says_done \
-			timeout 100 env LD_PRELOAD="$EDDY_SO" \
+			timeout 60 env LD_PRELOAD="$EDDY_SO" \
 			valgrind -q --tool=$tool "$tap_work/prog"
 	done
 else
@@ -95,8 +95,14 @@ else
 fi
 qemu=qemu-$(uname -m)
 if command -v "$qemu" >/dev/null 2>&1; then
-	ok "runs under $qemu" says_done timeout 100 \
-		"$qemu" -E LD_PRELOAD="$EDDY_SO" "$tap_work/prog"
+	# It keeps books of each page that is reserved; bounded, lest that take
+	# the machine.
+	emulated() {
+		# shellcheck disable=SC3045 # dash and bash know it
+		(ulimit -d 3000000; exec timeout -s KILL 60 "$qemu" \
+			-E LD_PRELOAD="$EDDY_SO" "$tap_work/prog")
+	}
+	ok "runs under $qemu" says_done emulated
 else
 	skip "runs under $qemu" "no $qemu: install qemu-user"
 fi

@@ -336,7 +336,7 @@ main(int argc, char **argv)
 		return child();
 	if (so == NULL || *so == '\0')
 		tap_skip_all("no EDDY_SO: which calls are the library's?");
-	tap_guard(110);
+	tap_guard(150);
 	for (size_t i = 0; i < COUNT(fault); i++) {
 		struct run run = {.nr = fault[i].nr, .err = fault[i].err};
 		bool once = true;

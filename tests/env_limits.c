@@ -51,6 +51,9 @@ oom_round(size_t bytes)
 		*p = head;
 		head = p;
 		n++;
+		/* Do not take the machine along where no limit holds. */
+		if (n * bytes > 1536 * (size_t)MIB)
+			return 5;
 	}
 	if (errno != ENOMEM)
 		return 1;

@@ -176,9 +176,9 @@ main(int argc, char **argv)
 	(void)argc;
 	tap_begin(argv);
 	tap_guard(60);
+	test_page_density(); /* first: on a heap without holes */
 	test_matrix();
 	test_others();
-	test_page_density();
 	test_sized_frees();
 	return tap_end();
 }
