@@ -88,7 +88,7 @@ oom_round(size_t bytes)
 static int
 exhaust(void)
 {
-	static const size_t bytes[] = {1024, 70000, 1024, 16, 3 * MIB, 20000};
+	static const size_t bytes[] = {1024, 70000, 112, 3 * MIB, 20000};
 
 	for (size_t i = 0; i < COUNT(bytes); i++) {
 		int err = oom_round(bytes[i]);
@@ -395,7 +395,7 @@ main(int argc, char **argv)
 		return core_size();
 	if (strcmp(arg, "locked") == 0)
 		return locked();
-	tap_guard(100);
+	tap_guard(300);
 	test_address_space(argv);
 	tap_ok(probe_again(argv, "locked", "mlockall"),
 	    "under mlockall no reservation becomes memory");

@@ -161,7 +161,7 @@ probe_again(char **argv, const char *arg, const char *what)
 		(void)setenv("EDDY_SEED", seed, 1);
 		(void)setenv("EDDY_TAP_CHILD", "1", 1);
 		(void)snprintf(copy, sizeof copy, "%s", arg);
-		probe_child_begin(60);
+		probe_child_begin(120);
 		tap_exec(argv[0], copy);
 	}
 	if (pid < 0)
