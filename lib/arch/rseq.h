@@ -24,7 +24,7 @@
  *   limits  fail unless cpu_id == cpu and row.gen == gen;
  *           {row.end, row.beg} = limits (one store of 64 bits)
  *
- * Model: tests/model/slot.pml.
+ * n is 1 or more.  Model: tests/model/slot.pml.
  */
 #ifndef EDDY_RSEQ_H
 #define EDDY_RSEQ_H

@@ -2,7 +2,7 @@
 #include "lib/data/cells.h"
 
 bool
-eddy_cells_put(struct eddy_cells *row, void *p)
+eddy_cells_put(struct eddy_cells *row, unsigned n, void *p)
 {
 	/* relaxed: a hint; a wrong one costs probes. */
 	uintptr_t at = eddy_load_relaxed(&row->hint);
@@ -10,7 +10,7 @@ eddy_cells_put(struct eddy_cells *row, void *p)
 	for (uintptr_t i = 0; i < EDDY_CELL_PROBES; i++, at++) {
 		void *none = NULL;
 
-		if (at >= EDDY_N_CELLS)
+		if (at >= n)
 			return false;
 		/* relaxed: a guess that the CAS checks. */
 		if (eddy_load_relaxed(&row->cell[at]) != NULL)
@@ -49,7 +49,7 @@ eddy_cells_get(struct eddy_cells *row)
 		}
 	}
 	/* Nothing here: the next search begins lower, or at the top again. */
-	eddy_store_relaxed(&row->hint, at > 0 ? at : EDDY_N_CELLS / 2);
+	eddy_store_relaxed(&row->hint, at > 0 ? at : EDDY_CELL_PROBES);
 	return NULL;
 }
 

@@ -29,8 +29,12 @@ struct eddy_cells {
 	_Atomic(void *) cell[EDDY_N_CELLS];
 };
 
-/* False: no empty cell near the hint; p is still the caller's. */
-EDDY_MUST_USE bool eddy_cells_put(struct eddy_cells *row, void *p);
+/*
+ * Puts p into one of the first n cells.
+ *
+ * Returns: false: none is empty near the hint; p is still the caller's.
+ */
+EDDY_MUST_USE bool eddy_cells_put(struct eddy_cells *row, unsigned n, void *p);
 
 /* NULL: no full cell near the hint. */
 EDDY_MUST_USE void *eddy_cells_get(struct eddy_cells *row);

@@ -139,7 +139,8 @@ take(struct eddy_runmap *m, unsigned pos, unsigned n)
 				return taken;
 			/* RUN-A2: pairs with RUN-R2 of whoever put them. */
 		} while (!eddy_cas_acquire(&m->free[i], &v, v & ~mask));
-		taken += (unsigned)__builtin_popcountll(mask);
+		taken +=
+		    64 - (unsigned)__builtin_clzll(mask) - eddy_ctz64(mask);
 	}
 	return taken;
 }
@@ -172,6 +173,7 @@ eddy_runset_put(struct eddy_runset *s, uint32_t id, unsigned pos, unsigned n,
 {
 	struct eddy_runmap *m = eddy_runset_map(s, id);
 
+	eddy_assert(n >= 1 && pos + n <= EDDY_RUNMAP_UNITS);
 	for (unsigned i = pos / 64; i <= (pos + n - 1) / 64; i++) {
 		uint64_t mask = part(i, pos, n);
 
@@ -240,7 +242,10 @@ eddy_runset_claim_at(
     struct eddy_runset *s, uint32_t id, unsigned pos, unsigned n)
 {
 	struct eddy_runmap *m = eddy_runset_map(s, id);
-	unsigned taken = take(m, pos, n);
+	unsigned taken;
+
+	eddy_assert(n >= 1 && pos + n <= EDDY_RUNMAP_UNITS);
+	taken = take(m, pos, n);
 
 	/* relaxed: true, since the bits in hand pin it (I-RUN-2). */
 	if (taken == n && eddy_load_relaxed(&m->owner) == s->owner)
@@ -252,8 +257,9 @@ eddy_runset_claim_at(
 
 bool
 eddy_runset_claim(struct eddy_runset *s, unsigned n, unsigned align,
-    enum eddy_run_want want, bool exhaustive, struct eddy_run *ret)
+    enum eddy_run_want want, struct eddy_run *ret)
 {
+	eddy_assert(n >= 1 && n <= EDDY_RUNMAP_UNITS && eddy_is_pow2(align));
 	for (unsigned b = eddy_log2(n); b < EDDY_RUN_BUCKETS; b++) {
 		unsigned misses = 0;
 		uint32_t id = 0;
@@ -268,7 +274,7 @@ eddy_runset_claim(struct eddy_runset *s, unsigned n, unsigned align,
 				return true;
 			}
 			doubt(s, id, b);
-			if (++misses > MAX_MISSES && !exhaustive)
+			if (++misses > MAX_MISSES)
 				break;
 			id++;
 		}

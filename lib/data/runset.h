@@ -23,7 +23,8 @@
  *            highest contested word is blocked by nobody.
  *   I-RUN-5  If the longest free run has length L, a hint of a bucket
  *            >= log2(L) is set, or a thread that owes it is on its way (or
- *            dead: the next put or an exhaustive search heals that).
+ *            dead: the next put heals that, and who would answer NULL
+ *            looks into every container).
  *
  * Order pairs
  *   RUN-R1 -> RUN-A1  bits put back against the second look of who cleared
@@ -95,15 +96,13 @@ eddy_runset_map(const struct eddy_runset *s, uint32_t id)
  * eddy_runset_claim - takes n adjacent units, the first at a multiple of align.
  *
  * Pre:     1 <= n <= 512, align a power of two <= 512.
- * exhaustive: look at every container that a hint names, however many do not
- *          fit; else at a bounded number.
+ * Looks at a bounded number of containers that do not fit.
  * Returns: true and the run; the run's units and their container are the
  *          caller's until eddy_runset_put.
  * Context: any thread; async-signal-safe; lock-free.
  */
 EDDY_MUST_USE bool eddy_runset_claim(struct eddy_runset *s, unsigned n,
-    unsigned align, enum eddy_run_want want, bool exhaustive,
-    struct eddy_run *ret);
+    unsigned align, enum eddy_run_want want, struct eddy_run *ret);
 
 /* The same in one container, whether a hint names it or not. */
 EDDY_MUST_USE bool eddy_runset_claim_in(struct eddy_runset *s, uint32_t id,

@@ -32,6 +32,9 @@ void eddy_free_slow(void *p);
  */
 EDDY_MUST_USE void *eddy_alloc(size_t size, size_t align, bool zero);
 
+/* NULL with ENOMEM, or the end of the process where xmalloc says so. */
+void *eddy_no_memory(void);
+
 /* Real size of a live block.  Fatal: foreign or misaligned pointer. */
 size_t eddy_size_of(const void *p);
 

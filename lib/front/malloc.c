@@ -91,8 +91,8 @@ eddy_alloc(size_t size, size_t align, bool zero)
 }
 
 /* The answer to a request that cannot be served. */
-static EDDY_COLD void *
-no_memory(void)
+EDDY_COLD void *
+eddy_no_memory(void)
 {
 	struct eddy_heap *h = eddy_heap_peek();
 
@@ -107,7 +107,7 @@ eddy_malloc_slow(size_t size)
 {
 	void *p = eddy_alloc(size, 1, false);
 
-	return eddy_likely(p != NULL) ? p : no_memory();
+	return eddy_likely(p != NULL) ? p : eddy_no_memory();
 }
 
 EDDY_NOINLINE void
@@ -163,13 +163,13 @@ calloc(size_t n, size_t size)
 	void *p;
 
 	if (__builtin_mul_overflow(n, size, &total))
-		return no_memory();
+		return eddy_no_memory();
 	if (total <= EDDY_ROW_MAX) {
 		p = eddy_malloc(total);
 		return p != NULL ? memset(p, 0, total) : NULL;
 	}
 	p = eddy_alloc(total, 1, true);
-	return p != NULL ? p : no_memory();
+	return p != NULL ? p : eddy_no_memory();
 }
 
 /*
@@ -181,7 +181,7 @@ aligned(size_t align, size_t size)
 {
 	void *p = eddy_alloc(size, align, false);
 
-	return p != NULL ? p : no_memory();
+	return p != NULL ? p : eddy_no_memory();
 }
 
 EDDY_EXPORT int
@@ -235,7 +235,7 @@ pvalloc(size_t size)
 	size_t page = eddy_os_page_size();
 
 	if (size > SIZE_MAX - page)
-		return no_memory();
+		return eddy_no_memory();
 	return aligned(page, size == 0 ? page : eddy_align_up(size, page));
 }
 

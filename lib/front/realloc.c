@@ -3,7 +3,6 @@
  * realloc.c - the same block, another size: where it is, by moving its pages,
  * or by copying.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +50,18 @@ move(struct eddy_heap *h, void *p, size_t old, size_t size)
 	return q;
 }
 
+/*
+ * Whether a small block that grows or shrinks keeps its class, as most do.
+ * Not whether p is the start of one: that is found out when it is freed.
+ */
+static bool
+stays(const struct eddy_heap *h, uint32_t tag, size_t size)
+{
+	return h->cached && eddy_tag_kind(tag) == EDDY_TAG_SLAB && size != 0 &&
+	       size <= EDDY_SMALL_MAX &&
+	       eddy_size_rows[(size + 7) / 8] == eddy_tag_row(tag);
+}
+
 EDDY_EXPORT void *
 realloc(void *p, size_t size)
 {
@@ -60,6 +71,8 @@ realloc(void *p, size_t size)
 
 	if (p == NULL || h == NULL)
 		return eddy_malloc(size);
+	if (stays(h, eddy_tag_find(h, p), size))
+		return p;
 	old = eddy_size_of(p);
 	if (size == 0) {
 		if (h->opts.zero_realloc != EDDY_ZERO_REALLOC_ALLOC)
@@ -69,7 +82,8 @@ realloc(void *p, size_t size)
 	real = real_size(h, size);
 	if (real == old)
 		return p;
-	if (real >= EDDY_LARGE_MIN && old >= EDDY_LARGE_MIN &&
+	/* Options that fill want a block that malloc has filled. */
+	if (h->cached && real >= EDDY_LARGE_MIN && old >= EDDY_LARGE_MIN &&
 	    eddy_large_resize(h, p, eddy_tag_find(h, p), real))
 		return p;
 	return move(h, p, old, size);
@@ -80,9 +94,7 @@ reallocarray(void *p, size_t n, size_t size)
 {
 	size_t total;
 
-	if (__builtin_mul_overflow(n, size, &total)) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	if (__builtin_mul_overflow(n, size, &total))
+		return eddy_no_memory();
 	return realloc(p, total);
 }

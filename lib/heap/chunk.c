@@ -285,7 +285,7 @@ bool
 eddy_pages_claim(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
     unsigned align, enum eddy_run_want want, struct eddy_run *ret)
 {
-	return eddy_runset_claim(&a->pages, n, align, want, false, ret) ||
+	return eddy_runset_claim(&a->pages, n, align, want, ret) ||
 	       grow(h, a, n, ret) || search_all(h, a, n, align, ret);
 }
 

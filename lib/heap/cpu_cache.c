@@ -51,12 +51,18 @@ adopt(struct eddy_heap *h, struct eddy_rseq *area)
 	return true;
 }
 
+bool
+eddy_cache_libc_has_rseq(void)
+{
+	return &__rseq_size != NULL && __rseq_size != 0;
+}
+
 static bool
 register_area(struct eddy_heap *h)
 {
 	char *self = (char *)__builtin_thread_pointer();
 
-	if (&__rseq_size != NULL && __rseq_size != 0 &&
+	if (eddy_cache_libc_has_rseq() &&
 	    adopt(h, (struct eddy_rseq *)(void *)(self + __rseq_offset)))
 		return true;
 	/*
@@ -251,10 +257,40 @@ cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t home_place, unsigned row,
 	eddy_store_relaxed(&stats->promised, sum);
 }
 
+/* A miss or an overflow more, of late. */
+static void
+remember(_Atomic uint32_t *mine, _Atomic uint32_t *other)
+{
+	/* relaxed, all: a rule of thumb; lost counts do no harm. */
+	uint32_t n = eddy_load_relaxed(mine) + 1;
+	uint32_t m = eddy_load_relaxed(other);
+
+	if (n + m >= 64) {
+		n /= 2;
+		eddy_store_relaxed(other, m / 2);
+	}
+	eddy_store_relaxed(mine, n);
+}
+
 /*
- * The row has missed or overflowed for the n-th time: more capacity, if the
- * budget has it; at others' cost only now and then, so that rows which all
- * want more do not take it from each other all the time.
+ * Whether objects of the row come back to the CPU that they left: a row that
+ * only misses has no use for more depth, and one that only overflows is
+ * bleeding, which more depth makes worse.
+ */
+static bool
+circulates(struct eddy_row_stats *s)
+{
+	/* relaxed, both: a rule of thumb. */
+	uint32_t in = eddy_load_relaxed(&s->misses);
+	uint32_t out = eddy_load_relaxed(&s->spills);
+
+	return in <= 3 * out + 2 && out <= 3 * in;
+}
+
+/*
+ * The row has missed or overflowed for the n-th time: more capacity, if it
+ * makes sense and the budget has it; at others' cost only now and then, so
+ * that rows which all want more do not take it from each other all the time.
  * Returns the capacity now, 0 if the row is to stay closed.
  */
 static unsigned
@@ -264,12 +300,24 @@ grow(
 	const struct eddy_class *class = &eddy_classes[row];
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
 	unsigned had = capacity(eddy_cache_row(h, cpu, place));
-	unsigned want = had == 0 ? class->batch * 2u : had * 2;
+	unsigned least = class->batch * 2u;
+	unsigned want = had == 0 ? least : had * 2;
 	uint64_t sum;
 	size_t more;
 
 	if (want > class->depth)
 		want = class->depth;
+	if (had != 0 && !circulates(&stats->row[row])) {
+		if (had <= least || n % 4 != 0)
+			return had;
+		want = least;
+		if (!set_capacity(h, cpu, place, row, want))
+			return had;
+		/* relaxed: a statistic that decides who may grow. */
+		(void)eddy_add_relaxed(
+		    &stats->promised, -((uint64_t)(had - want) * class->size));
+		return want;
+	}
 	if (want <= had)
 		return had;
 	more = (want - had) * (size_t) class->size;
@@ -392,6 +440,7 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 	unsigned batch = eddy_classes[row].batch;
 	unsigned want = 0;
 	unsigned n = 0;
+	struct eddy_row_stats *s;
 	uint32_t cpu;
 
 	switch (pop(h, row, &objects[0])) {
@@ -400,8 +449,9 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 	case EDDY_SECTION_FAIL:
 		if (!current_cpu(h, &cpu) || !may_cache(h, cpu, row))
 			break;
-		want = grow(h, cpu, place, row,
-		    count(&eddy_cache_stats(h, cpu)->row[row].refills));
+		s = &eddy_cache_stats(h, cpu)->row[row];
+		remember(&s->misses, &s->spills);
+		want = grow(h, cpu, place, row, count(&s->refills));
 		n = eddy_returns_take(h, place, objects);
 	}
 	if (n == 0)
@@ -442,6 +492,7 @@ rows_free(struct eddy_heap *h, void *p, uint32_t tag)
 {
 	uint32_t place = eddy_tag_place(tag);
 	unsigned row = eddy_tag_row(tag);
+	struct eddy_row_stats *s;
 	unsigned had;
 	uint32_t cpu;
 
@@ -452,9 +503,9 @@ rows_free(struct eddy_heap *h, void *p, uint32_t tag)
 		if (!current_cpu(h, &cpu) || !may_cache(h, cpu, row))
 			break;
 		had = capacity(eddy_cache_row(h, cpu, place));
-		if (grow(h, cpu, place, row,
-			count(&eddy_cache_stats(h, cpu)->row[row].overflows)) >
-		    had) {
+		s = &eddy_cache_stats(h, cpu)->row[row];
+		remember(&s->spills, &s->misses);
+		if (grow(h, cpu, place, row, count(&s->overflows)) > had) {
 			if (push(h, place, p) == EDDY_SECTION_OK)
 				return;
 		} else if (had != 0 && make_space(h, place, row, p)) {
@@ -486,6 +537,15 @@ my_cells(struct eddy_heap *h)
 			  h->n_cell_sets));
 }
 
+/* Cells in use: 64 KiB a row, but for a few of the largest. */
+static unsigned
+n_cells(unsigned row)
+{
+	size_t n = ((size_t)64 << 10) / eddy_row_size(row);
+
+	return n < 4 ? 4 : n > EDDY_N_CELLS ? EDDY_N_CELLS : (unsigned)n;
+}
+
 static void *
 cells_alloc(struct eddy_heap *h, unsigned row)
 {
@@ -500,13 +560,14 @@ cells_alloc(struct eddy_heap *h, unsigned row)
 			return objects[0];
 		(void)count(&set->stats.row[row].refills);
 		want = eddy_classes[row].batch;
-		if (want > EDDY_N_CELLS / 4)
-			want = EDDY_N_CELLS / 4;
+		if (want > n_cells(row) / 4)
+			want = n_cells(row) / 4;
 	}
 	n = eddy_arena_refill(h, local_arena(h), row, objects, want);
 	if (n == 0)
 		return NULL;
-	while (n > 1 && eddy_cells_put(&set->row[row], objects[n - 1]))
+	while (n > 1 &&
+	       eddy_cells_put(&set->row[row], n_cells(row), objects[n - 1]))
 		n--;
 	if (n > 1)
 		eddy_arena_put(h, objects + 1, n - 1);
@@ -520,7 +581,7 @@ cells_free(struct eddy_heap *h, void *p, uint32_t tag)
 	unsigned row = eddy_tag_row(tag);
 
 	if (set != NULL && eddy_row_size(row) <= h->opts.tcache_max) {
-		if (eddy_cells_put(&set->row[row], p))
+		if (eddy_cells_put(&set->row[row], n_cells(row), p))
 			return;
 		(void)count(&set->stats.row[row].overflows);
 	}

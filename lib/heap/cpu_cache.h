@@ -71,6 +71,12 @@ enum eddy_row_phase {
 struct eddy_row_stats {
 	_Atomic uint64_t refills;
 	_Atomic uint64_t overflows;
+	/*
+	 * The same of late: halved now and then, by a store that may lose
+	 * others'.  W, R: any thread.  O: none: they decide who may grow.
+	 */
+	_Atomic uint32_t misses;
+	_Atomic uint32_t spills;
 };
 
 /* The last page of a slot. */
@@ -116,6 +122,9 @@ void eddy_cache_sweep_cells(struct eddy_heap *h);
  * Wait-free; a system call at most once a thread.
  */
 enum eddy_cache_mode eddy_cache_attach(struct eddy_heap *h);
+
+/* Whether libc has registered an rseq area. */
+bool eddy_cache_libc_has_rseq(void);
 
 /* Header of a row in the slot of a CPU. */
 static inline struct eddy_row *

@@ -11,6 +11,8 @@
 
 /* Ranges below this are planned, not reserved. */
 #define MIN_LG_RESERVED 33
+/* What an emulator bears, for which only descriptors are reserved. */
+#define PLANNED_LG 38
 /* Sets of cells: threads without rseq share them by a hash. */
 #define N_CELL_SETS 16
 /* Slots in front of CPU 0: an index of -1 or -2 falls on a closed row. */
@@ -132,6 +134,16 @@ plan_only(struct plan *p, struct ground *g)
 	return true;
 }
 
+/*
+ * Emulators (valgrind, qemu-user) keep notes on every page of a reservation:
+ * 16 TiB of them are the end of them.  They know no rseq.
+ */
+static bool
+emulated(void)
+{
+	return !eddy_os_has_rseq() && !eddy_cache_libc_has_rseq();
+}
+
 static bool
 find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
     struct ground *g)
@@ -139,7 +151,9 @@ find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
 	size_t limit = eddy_os_address_limit();
 	unsigned lg = o->lg_range;
 
-	if (limit == SIZE_MAX) {
+	if (limit == SIZE_MAX && emulated()) {
+		lg = lg < PLANNED_LG ? lg : PLANNED_LG;
+	} else if (limit == SIZE_MAX) {
 		for (; lg >= MIN_LG_RESERVED; lg -= 2) {
 			make_plan(p, lg, n_slots);
 			if (reserve_all(p, g))

@@ -135,21 +135,23 @@ huge_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size, size_t align,
 
 /* Whole segments; the last one serves others with what is left of it. */
 static void *
-giant_alloc(struct eddy_heap *h, size_t size, size_t align, bool zero)
+giant_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size,
+    size_t align, bool zero)
 {
-	uint32_t chunks = (uint32_t)((size + EDDY_CHUNK - 1) / EDDY_CHUNK);
+	struct extent e = extent_of(h, (void *)h->base, size);
 	uint32_t n = (uint32_t)((size + EDDY_SEGMENT - 1) / EDDY_SEGMENT);
-	unsigned last = chunks % (unsigned)EDDY_SEGMENT_CHUNKS;
+	uint32_t last = e.chunks + (e.pages != 0);
 	uint32_t segment;
 
 	if (!eddy_segments_claim(h, n, (uint32_t)align, &segment))
 		return NULL;
-	if (last != 0)
+	e.chunk = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
+	last -= (n - 1) * (uint32_t)EDDY_SEGMENT_CHUNKS;
+	if (last < EDDY_SEGMENT_CHUNKS || e.pages != 0)
 		eddy_segment_open(h, segment + n - 1, last);
-	eddy_chunks_use(
-	    h, segment * (uint32_t)EDDY_SEGMENT_CHUNKS, chunks, zero);
-	return huge_publish(h, segment * (uint32_t)EDDY_SEGMENT_CHUNKS,
-	    (size_t)chunks * EDDY_CHUNK);
+	eddy_chunks_use(h, e.chunk, e.chunks, zero);
+	open_tail(h, a, e, zero);
+	return huge_publish(h, e.chunk, size);
 }
 
 static void
@@ -272,7 +274,7 @@ eddy_large_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size,
 	if (chunks <= EDDY_SEGMENT_CHUNKS && align <= EDDY_SEGMENT_CHUNKS)
 		return huge_alloc(h, a, size, align, zero);
 	align = align <= EDDY_SEGMENT_CHUNKS ? 1 : align / EDDY_SEGMENT_CHUNKS;
-	return giant_alloc(h, size, align, zero);
+	return giant_alloc(h, a, size, align, zero);
 }
 
 size_t

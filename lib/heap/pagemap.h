@@ -98,9 +98,8 @@ eddy_tag_find(const struct eddy_heap *h, const void *p)
 }
 
 /*
- * Ends the process for a pointer that is no live block: "double free" where
- * its page once was the start of one, for all that can be told, else "foreign
- * pointer".
+ * Ends the process for a pointer that is no live block: "double free" where it
+ * lies in a free page, else "foreign pointer".  More cannot be told.
  */
 _Noreturn void eddy_fatal_free(struct eddy_heap *h, const void *p);
 

@@ -67,7 +67,8 @@ drop_chunks(struct eddy_heap *h, uint32_t chunk, unsigned n)
 
 /* Calls drop_chunks for the runs of `bits`, claiming them first or not. */
 static size_t
-purge_word(struct eddy_heap *h, uint32_t first, uint64_t bits, bool claim)
+purge_word(struct eddy_heap *h, uint32_t first, uint64_t bits, bool claim,
+    size_t *keep)
 {
 	size_t done = 0;
 	unsigned pos;
@@ -75,6 +76,10 @@ purge_word(struct eddy_heap *h, uint32_t first, uint64_t bits, bool claim)
 
 	while (first_run(bits, &pos, &n)) {
 		bits &= ~eddy_mask(pos, n);
+		if (*keep >= n * EDDY_CHUNK) {
+			*keep -= n * EDDY_CHUNK;
+			continue;
+		}
 		if (claim && !eddy_chunks_claim_at(h, first + pos, n))
 			continue;
 		done += drop_chunks(h, first + pos, n);
@@ -86,7 +91,7 @@ purge_word(struct eddy_heap *h, uint32_t first, uint64_t bits, bool claim)
 
 /* Whole chunks that are in no arena, and segments in which there are none. */
 static size_t
-purge_segment(struct eddy_heap *h, uint32_t segment)
+purge_segment(struct eddy_heap *h, uint32_t segment, size_t *keep)
 {
 	struct eddy_runmap *m = &h->segments[segment].map;
 	bool whole = eddy_segment_claim_at(h, segment);
@@ -98,7 +103,7 @@ purge_segment(struct eddy_heap *h, uint32_t segment)
 		uint64_t bits =
 		    whole ? eddy_load_relaxed(&m->dirty[i]) : candidates(m, i);
 
-		done += purge_word(h, first + i * 64, bits, !whole);
+		done += purge_word(h, first + i * 64, bits, !whole, keep);
 	}
 	if (whole)
 		eddy_segments_put(h, segment, 1);
@@ -130,8 +135,8 @@ eddy_purge(struct eddy_heap *h, size_t keep)
 		size_t here;
 
 		if (c % EDDY_SEGMENT_CHUNKS == 0)
-			done +=
-			    purge_segment(h, c / (uint32_t)EDDY_SEGMENT_CHUNKS);
+			done += purge_segment(
+			    h, c / (uint32_t)EDDY_SEGMENT_CHUNKS, &keep);
 		/* SEG-A3: the descriptor is readable. */
 		if ((eddy_load_acquire(&s->map.ready[i]) >> c % 64 & 1) == 0 ||
 		    /* relaxed: a guess that the claim checks. */

@@ -112,6 +112,7 @@ eddy_returns_put(
 
 	if (at < 0)
 		return false;
+	eddy_assert(n >= 1 && n <= EDDY_BATCH_MAX);
 	number = batch_get(h);
 	if (number == 0)
 		return false;

@@ -3,8 +3,7 @@
  * returns.h - the return ring: full batches between the CPUs' rows.
  *
  * Layer     heap (L3).
- * Progress  put, take: wait-free but for the pool of descriptors, which is
- *           lock-free (a CAS there fails only if another's succeeded).
+ * Progress  put, take: lock-free: a CAS fails only if another's succeeded.
  * Memory    descriptors are type-stable: numbers 1 .., never unmapped.
  *
  * A row that overflows hands a batch over, a row that misses takes one: four

@@ -107,11 +107,20 @@ set_ready(struct eddy_segment *s, unsigned pos, unsigned n)
 	}
 }
 
+/* How many chunks from pos on, in the same word, are accessible. */
+static unsigned
+n_ready(struct eddy_segment *s, unsigned pos)
+{
+	/* SEG-A3: pairs with SEG-R3. */
+	uint64_t w = eddy_load_acquire(&s->map.ready[pos / 64]) >> pos % 64;
+
+	return ~w == 0 ? 64 : eddy_ctz64(~w);
+}
+
 static bool
 is_ready(struct eddy_segment *s, unsigned pos)
 {
-	/* SEG-A3: pairs with SEG-R3. */
-	return eddy_load_acquire(&s->map.ready[pos / 64]) >> pos % 64 & 1;
+	return n_ready(s, pos) != 0;
 }
 
 /*
@@ -132,7 +141,7 @@ make_ready(struct eddy_heap *h, uint32_t segment, unsigned pos, unsigned n)
 		int err;
 
 		if (is_ready(s, at)) {
-			at++;
+			at += n_ready(s, at);
 			continue;
 		}
 		while (hi < pos + n && !is_ready(s, hi))
@@ -291,13 +300,34 @@ grow(struct eddy_heap *h, unsigned n, unsigned align, struct eddy_run *ret)
 /* ------------------------------------------------------------------ */
 /* Chunks */
 
+/* Looks into every segment, hints or not. */
+static bool
+search_segments(struct eddy_heap *h, unsigned n, unsigned align,
+    enum eddy_run_want want, struct eddy_run *ret)
+{
+	/* SEG-A1: descriptors below the limit are readable. */
+	size_t limit =
+	    eddy_load_acquire(&eddy_fast.limit) / (EDDY_SEGMENT / EDDY_PAGE);
+
+	for (ret->id = 0; ret->id < limit; ret->id++) {
+		struct eddy_runmap *m = &segment_at(h, ret->id)->map;
+
+		/* relaxed: a claimer checks it again. */
+		if (eddy_load_relaxed(&m->owner) == h->chunks_free.owner &&
+		    eddy_runset_claim_in(
+			&h->chunks_free, ret->id, n, align, want, &ret->pos))
+			return true;
+	}
+	return false;
+}
+
 static bool
 find_chunks(struct eddy_heap *h, unsigned n, unsigned align,
     enum eddy_run_want want, struct eddy_run *ret)
 {
-	return eddy_runset_claim(&h->chunks_free, n, align, want, false, ret) ||
+	return eddy_runset_claim(&h->chunks_free, n, align, want, ret) ||
 	       grow(h, n, align, ret) ||
-	       eddy_runset_claim(&h->chunks_free, n, align, want, true, ret);
+	       search_segments(h, n, align, want, ret);
 }
 
 bool
@@ -333,8 +363,7 @@ eddy_chunks_claim(struct eddy_heap *h, unsigned n, unsigned align,
 		/* The kernel gives no more: what is accessible already? */
 		eddy_chunks_put(
 		    r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos, n);
-		if (!eddy_runset_claim(
-			&h->chunks_free, n, align, EDDY_ONLY_READY, true, &r))
+		if (!search_segments(h, n, align, EDDY_ONLY_READY, &r))
 			return false;
 		*ret_chunk = r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos;
 		return true;
@@ -385,34 +414,34 @@ eddy_chunks_put(uint32_t chunk, unsigned n)
 /* ------------------------------------------------------------------ */
 /* Zero */
 
-static uint64_t
-mark(_Atomic uint64_t *words, unsigned pos)
-{
-	uint64_t bit = (uint64_t)1 << pos % 64;
-
-	/* relaxed: the chunk is in hand; its free bit orders it. */
-	return eddy_or_relaxed(&words[pos / 64], bit) & bit;
-}
-
 void
 eddy_chunks_use(struct eddy_heap *h, uint32_t chunk, uint32_t n, bool zero)
 {
 	struct eddy_zeroes z = {NULL, 0};
 
-	for (uint32_t c = chunk; c < chunk + n; c++) {
+	while (n != 0) {
 		struct eddy_segment *s =
-		    segment_at(h, c / (uint32_t)EDDY_SEGMENT_CHUNKS);
-		unsigned pos = c % (unsigned)EDDY_SEGMENT_CHUNKS;
-		bool uniform = mark(s->uniform, pos) != 0;
-		bool dirty = mark(s->map.dirty, pos) != 0;
+		    segment_at(h, chunk / (uint32_t)EDDY_SEGMENT_CHUNKS);
+		unsigned i = chunk % (unsigned)EDDY_SEGMENT_CHUNKS / 64;
+		unsigned here = 64 - chunk % 64 < n ? 64 - chunk % 64 : n;
+		uint64_t mask = eddy_mask(chunk % 64, here);
+		/* relaxed, both: in hand; ordered by the free bits. */
+		uint64_t uniform = eddy_or_relaxed(&s->uniform[i], mask);
+		uint64_t dirty = eddy_or_relaxed(&s->map.dirty[i], mask);
 
-		if (!zero || !dirty)
-			continue;
-		if (uniform)
-			eddy_zeroes_add(
-			    &z, eddy_page_address(h, c, 0), EDDY_CHUNK);
-		else
-			eddy_pages_zero(h, c, &z);
+		dirty = zero ? dirty & mask : 0;
+		for (; dirty != 0; dirty &= dirty - 1) {
+			unsigned bit = eddy_ctz64(dirty);
+			uint32_t c = chunk / 64 * 64 + bit;
+
+			if (uniform >> bit & 1)
+				eddy_zeroes_add(
+				    &z, eddy_page_address(h, c, 0), EDDY_CHUNK);
+			else
+				eddy_pages_zero(h, c, &z);
+		}
+		chunk += here;
+		n -= here;
 	}
 	eddy_zeroes_finish(&z);
 }

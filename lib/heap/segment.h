@@ -38,7 +38,7 @@ void eddy_chunks_put(uint32_t chunk, unsigned n);
 EDDY_MUST_USE bool eddy_segments_claim(
     struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret_segment);
 
-/* Takes one segment if it is free and was used before. */
+/* Takes one segment if it is free. */
 EDDY_MUST_USE bool eddy_segment_claim_at(struct eddy_heap *h, uint32_t segment);
 
 /* Puts whole segments back to the range. */

@@ -71,7 +71,7 @@
 /* 32 KiB travel together, 64 objects at most, one at least. */
 #define BATCH(size) ((size) <= 512 ? 64 : (size) <= 16384 ? 32768 / (size) : 1)
 
-/* What fits in the row's place in the slot: see eddy_row_begin. */
+/* What fits in the row's place in the slot: see row_begin in cpu_cache.c. */
 #define DEPTH(size)                  \
 	((size) <= 256        ? 1024 \
 	    : (size) <= 1024  ? 512  \

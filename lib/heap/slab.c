@@ -354,6 +354,8 @@ eddy_slab_refill(struct eddy_heap *h, struct eddy_arena *a, unsigned row,
 	unsigned got = 0;
 	uint32_t chunk = 0;
 
+	eddy_assert(row >= 1 && row <= EDDY_N_SMALL && n >= 1);
+
 	while (got < n) {
 		struct head s;
 		unsigned more;

@@ -3,7 +3,8 @@
  * slab.h - objects of one class out of a run of pages.
  *
  * Layer     heap (L3).
- * Progress  put: wait-free.  refill: lock-free but for system calls.
+ * Progress  put, refill: lock-free (refill but for system calls).  A put goes
+ *           round only where a retirement lost to another's take.
  * Memory    free bits in the chunk's descriptor; nothing in the objects.
  *
  * Invariants (tests/model/slab.pml)

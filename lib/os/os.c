@@ -171,6 +171,12 @@ eddy_os_membarrier_register(void)
 	    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0, 0, 0);
 }
 
+bool
+eddy_os_has_rseq(void)
+{
+	return getauxval(27 /* AT_RSEQ_FEATURE_SIZE */) != 0;
+}
+
 int
 eddy_os_rseq_register(void *area, uint32_t signature)
 {

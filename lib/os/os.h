@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * os.h - the kernel: the only system calls of the library.
+ * os.h - the kernel: the system calls of the library, but for those that need
+ * assembly or come before everything (lib/arch: vfork, uname).
  *
  * Layer     os (L1); may include base and arch.
  * Progress  blocking in the kernel (mmap_lock, page faults); never on another
@@ -55,6 +56,9 @@ unsigned eddy_os_cpu_limit(void);
 
 /* Registers the process for MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ. */
 EDDY_MUST_USE int eddy_os_membarrier_register(void);
+
+/* Whether the kernel says that it knows rseq (Linux 6.3 and later do). */
+bool eddy_os_has_rseq(void);
 
 /* Registers area as the calling thread's rseq area (32 bytes). */
 EDDY_MUST_USE int eddy_os_rseq_register(void *area, uint32_t signature);

@@ -279,7 +279,7 @@ ENDFUNCTION eddy_section_flush
  * int eddy_section_limits(area x0, slots x1, row w2, cpu w3, gen w4,
  *     limits x5)
  *
- * ROW-A1: gen by an acquire, since what the last drainer's CAS published may
+ * ROW-F2: gen by an acquire, since what the last drainer's CAS published may
  * have been seen by another thread of this CPU's slow path, not by this one.
  */
 	.hidden	eddy_section_limits

@@ -39,7 +39,15 @@ vfork:
 	.cfi_adjust_cfa_offset 8
 	.cfi_rel_offset %rip, 0
 	testq	%rax, %rax
-	jz	1f
+	jnz	1f
+	/* The child's way: not by ret, the shadow stack is the parent's. */
+	popq	%rdi
+	.cfi_remember_state
+	.cfi_adjust_cfa_offset -8
+	.cfi_register %rip, %rdi
+	jmp	*%rdi
+	.cfi_restore_state
+1:
 	pushq	%rax
 	.cfi_adjust_cfa_offset 8
 	call	eddy_cache_resume
@@ -47,7 +55,7 @@ vfork:
 	.cfi_adjust_cfa_offset -8
 	cmpq	$-4095, %rax
 	jae	2f
-1:	ret
+	ret
 2:	negl	%eax
 	movq	errno@gottpoff(%rip), %rcx
 	movl	%eax, %fs:(%rcx)
