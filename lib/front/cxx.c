@@ -5,14 +5,46 @@
  * libstdc++ is not linked: what is needed of it is found if the program has
  * it.  Built with unwind tables, since new-handlers may throw through here.
  */
+#include <dlfcn.h>
+#include <string.h>
+
 #include "lib/front/front.h"
 #include "lib/os/fatal.h"
 
 typedef void (*new_handler)(void);
 
+/* Not there in a static program. */
+#pragma weak dlsym
+
 /* std::get_new_handler, std::__throw_bad_alloc */
 new_handler _ZSt15get_new_handlerv(void) __attribute__((weak));
 _Noreturn void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
+
+/*
+ * A new-handler may throw, and C cannot catch.  libstdc++'s own nothrow new
+ * can: it calls the throwing one, which is ours again.
+ */
+static void *
+nothrow_by_libstdcxx(size_t size, size_t align)
+{
+	void *(*plain)(size_t, const void *) = NULL;
+	void *(*aligned)(size_t, size_t, const void *) = NULL;
+	static const char nothrow;
+	void *f;
+
+	if (dlsym == NULL)
+		return NULL;
+	f = dlsym(RTLD_NEXT, align > 1 ? "_ZnwmSt11align_val_tRKSt9nothrow_t"
+				       : "_ZnwmRKSt9nothrow_t");
+	if (f == NULL)
+		return NULL;
+	if (align > 1) {
+		memcpy(&aligned, &f, sizeof(f));
+		return aligned(size, align, &nothrow);
+	}
+	memcpy(&plain, &f, sizeof(f));
+	return plain(size, &nothrow);
+}
 
 /* Asks the program's new-handler for memory until it has none to ask. */
 static EDDY_COLD void *
@@ -26,6 +58,8 @@ new_failed(size_t size, size_t align, bool throws)
 
 		if (handler == NULL)
 			break;
+		if (!throws)
+			return nothrow_by_libstdcxx(size, align);
 		handler();
 		p = eddy_alloc(size, align, false);
 		if (p != NULL)

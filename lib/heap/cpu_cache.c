@@ -40,9 +40,15 @@ is_index(const struct eddy_heap *h, uint32_t cpu)
 	return cpu < h->n_slots;
 }
 
+/*
+ * Takes an area into use if it is registered: by libc, or now.  What it says
+ * proves nothing: a thread that libc did not make has zeros there, CPU 0.
+ */
 static bool
 adopt(struct eddy_heap *h, struct eddy_rseq *area)
 {
+	if (eddy_os_rseq_register(area, EDDY_RSEQ_SIGNATURE) != 0)
+		return false;
 	/* relaxed: the kernel wrote it on this thread. */
 	if (!is_index(h, eddy_load_relaxed(&area->cpu_id)))
 		return false;
@@ -71,10 +77,7 @@ register_area(struct eddy_heap *h)
 	 */
 	if (!eddy_load_relaxed(&started))
 		return false;
-	/* relaxed: own thread; the kernel takes over from here. */
-	eddy_store_relaxed(&own_area.cpu_id, (uint32_t)-1);
-	if (eddy_os_rseq_register(&own_area, EDDY_RSEQ_SIGNATURE) == 0 &&
-	    adopt(h, &own_area))
+	if (adopt(h, &own_area))
 		return true;
 	refused = true;
 	return false;

@@ -67,24 +67,28 @@ raise_limit(struct eddy_heap *h, uint32_t to)
 	return true;
 }
 
-/* Chunks made accessible at a time: more as the heap grows. */
-static unsigned
-growth_step(struct eddy_heap *h)
+/*
+ * A limit on the address space that was set after the start: the reservation
+ * is older than it, so the kernel does not hold us to it; we do.
+ */
+static bool
+within_limit(struct eddy_heap *h, unsigned n)
 {
-	/* relaxed: a statistic. */
-	uint32_t quarter = eddy_load_relaxed(&h->n_ready) / 4;
+	size_t limit = eddy_os_address_limit();
 
-	if (quarter == 0)
-		return 1;
-	return quarter >= 32 ? 32 : 1u << eddy_log2(quarter);
+	/* relaxed: a statistic; a limit to the chunk will do. */
+	return limit == SIZE_MAX ||
+	       (eddy_load_relaxed(&h->n_ready) + n) * EDDY_CHUNK <= limit;
 }
 
 static int
 commit_chunks(struct eddy_heap *h, uint32_t chunk, unsigned n)
 {
-	int err =
-	    eddy_os_commit(&h->chunks[chunk], n * sizeof(struct eddy_chunk));
+	int err;
 
+	if (h->reserved && !within_limit(h, n))
+		return -ENOMEM;
+	err = eddy_os_commit(&h->chunks[chunk], n * sizeof(struct eddy_chunk));
 	if (err != 0)
 		return err;
 	if (h->reserved)
@@ -117,50 +121,34 @@ n_ready(struct eddy_segment *s, unsigned pos)
 	return ~w == 0 ? 64 : eddy_ctz64(~w);
 }
 
-static bool
-is_ready(struct eddy_segment *s, unsigned pos)
-{
-	return n_ready(s, pos) != 0;
-}
-
 /*
- * Makes n chunks in hand accessible.  Reserved addresses: a whole step around
- * them, since mprotect is idempotent; else exactly those chunks, which are
- * ours.  Returns 0, or -EEXIST: something foreign lies there.
+ * Makes n chunks in hand accessible, and no others, so that what is not ready
+ * is touched by its owner alone.  Returns 0, or -EEXIST: something foreign lies
+ * there.
  */
 static int
 make_ready(struct eddy_heap *h, uint32_t segment, unsigned pos, unsigned n)
 {
 	struct eddy_segment *s = segment_at(h, segment);
 	uint32_t first = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
-	unsigned step = h->reserved ? growth_step(h) : 1;
 
 	for (unsigned at = pos; at < pos + n;) {
-		unsigned lo = at;
-		unsigned hi = at + 1;
+		unsigned end = at + 1;
 		int err;
 
-		if (is_ready(s, at)) {
+		if (n_ready(s, at) != 0) {
 			at += n_ready(s, at);
 			continue;
 		}
-		while (hi < pos + n && !is_ready(s, hi))
-			hi++;
-		lo = (unsigned)eddy_align_down(lo, step);
-		hi = (unsigned)eddy_align_up(hi, step);
-		if (hi > valid_chunks(h, segment))
-			hi = valid_chunks(h, segment);
-		err = commit_chunks(h, first + lo, hi - lo);
-		if (err != 0 && step > 1) {
-			step = 1;
-			continue;
-		}
+		while (end < pos + n && n_ready(s, end) == 0)
+			end++;
+		err = commit_chunks(h, first + at, end - at);
 		if (err != 0)
 			return err;
-		set_ready(s, lo, hi - lo);
+		set_ready(s, at, end - at);
 		/* relaxed: a statistic. */
-		(void)eddy_add_relaxed(&h->n_ready, hi - lo);
-		at = hi;
+		(void)eddy_add_relaxed(&h->n_ready, end - at);
+		at = end;
 	}
 	return 0;
 }

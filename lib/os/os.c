@@ -180,7 +180,15 @@ eddy_os_has_rseq(void)
 int
 eddy_os_rseq_register(void *area, uint32_t signature)
 {
-	return (int)eddy_syscall(SYS_rseq, area, 32, 0, signature, 0, 0);
+	/* glibc 2.41 and later register what the kernel has fields for. */
+	size_t whole = eddy_align_up(getauxval(27), 32);
+	int err = (int)eddy_syscall(SYS_rseq, area, 32, 0, signature, 0, 0);
+
+	/* A second registration is told apart: EBUSY if it is the same. */
+	if (err == -EINVAL && whole > 32)
+		err = (int)eddy_syscall(
+		    SYS_rseq, area, whole, 0, signature, 0, 0);
+	return err == -EBUSY ? 0 : err;
 }
 
 ssize_t

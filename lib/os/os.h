@@ -60,7 +60,12 @@ EDDY_MUST_USE int eddy_os_membarrier_register(void);
 /* Whether the kernel says that it knows rseq (Linux 6.3 and later do). */
 bool eddy_os_has_rseq(void);
 
-/* Registers area as the calling thread's rseq area (32 bytes). */
+/*
+ * eddy_os_rseq_register - makes sure that area is the calling thread's rseq
+ * area, registered by us now or by somebody before.
+ *
+ * Returns: 0, or an error: another area is registered, or none can be.
+ */
 EDDY_MUST_USE int eddy_os_rseq_register(void *area, uint32_t signature);
 
 ssize_t eddy_os_write(int fd, const void *p, size_t n);

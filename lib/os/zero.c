@@ -47,12 +47,17 @@ eddy_os_drop(void *p, size_t size)
 {
 	size_t page = eddy_os_page_size();
 	_Atomic char *witness = p;
+	char was;
 
 	if ((uintptr_t)p % page != 0 || size % page != 0 || size == 0)
 		return false;
-	/* relaxed, both: in hand; atomic, so that the compiler stores it. */
+	/* relaxed, all: in hand; atomic, so that the compiler stores it. */
+	was = eddy_load_relaxed(witness);
 	eddy_store_relaxed(witness, 1);
-	return eddy_os_discard(p, size) == 0 && eddy_load_relaxed(witness) == 0;
+	if (eddy_os_discard(p, size) == 0 && eddy_load_relaxed(witness) == 0)
+		return true;
+	eddy_store_relaxed(witness, was);
+	return false;
 }
 
 /* Writes the pages that a scan finds; false: the kernel has no such scan. */

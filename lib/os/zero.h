@@ -15,7 +15,8 @@
  * eddy_os_drop - gives the memory of whole OS pages back; they read as zero.
  *
  * Emulators and sandboxes are known to answer 0 and do nothing, so a byte is
- * set before and looked at after: true means zero.
+ * set before and looked at after: true means zero; false, that nothing has
+ * changed.
  */
 EDDY_MUST_USE bool eddy_os_drop(void *p, size_t size);
 
