@@ -39,7 +39,6 @@ BEGIN {
 	split("bool int fixed any", t, " ")
 	for (i in t)
 		compat_type[t[i]] = 1
-	name_max = 0
 	if (out !~ /^(h|c|man|test)$/) {
 		print "gen-ctl.awk: -v out=h|c|man|test" > "/dev/stderr"
 		bad = 1
@@ -166,8 +165,6 @@ function take_name(name)
 	if (name in all)
 		die("two of " name)
 	all[name] = 1
-	if (length(name) > name_max)
-		name_max = length(name)
 }
 
 function c_type_of(i)
@@ -214,8 +211,6 @@ function put_h(    i, j, n, v)
 			print "\t" c_type_of(i) " " o_field[i] ";"
 	}
 	print "};"
-	print ""
-	print "#define EDDY_CTL_NAME_MAX " name_max
 	print ""
 	print "#endif /* EDDY_CTL_GEN_H */"
 }

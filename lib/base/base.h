@@ -15,7 +15,6 @@
 #define EDDY_CACHELINE 64
 
 #define eddy_likely(x)   __builtin_expect(!!(x), 1)
-#define eddy_unlikely(x) __builtin_expect(!!(x), 0)
 
 /* A result that must be looked at. */
 #define EDDY_MUST_USE __attribute__((warn_unused_result))

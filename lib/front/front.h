@@ -13,7 +13,7 @@
 #ifndef EDDY_FRONT_H
 #define EDDY_FRONT_H
 
-#include "lib/heap/heap.h"
+#include "lib/base/base.h"
 
 void *eddy_malloc(size_t size);
 void *eddy_new(size_t size);

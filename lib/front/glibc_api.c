@@ -12,7 +12,6 @@
 #include <malloc.h>
 #include <stdio.h>
 
-#include "lib/ctl/conf.h"
 #include "lib/ctl/stats.h"
 #include "lib/ctl/text.h"
 #include "lib/heap/cpu_cache.h"

@@ -6,7 +6,6 @@
  * Progress  a walk of the heap, wait-free but for page faults.
  */
 #include "eddy/eddy.h"
-#include "lib/ctl/conf.h"
 #include "lib/ctl/stats.h"
 #include "lib/heap/heap.h"
 

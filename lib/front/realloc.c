@@ -24,15 +24,10 @@ real_size(const struct eddy_heap *h, size_t size)
 static void *
 resize_to_nothing(struct eddy_heap *h, void *p)
 {
-	switch (h->opts.zero_realloc) {
-	case EDDY_ZERO_REALLOC_FREE:
-		eddy_free(p);
-		return NULL;
-	case EDDY_ZERO_REALLOC_ALLOC:
-		return p;
-	default:
+	if (h->opts.zero_realloc == EDDY_ZERO_REALLOC_ABORT)
 		eddy_fatal("realloc to size 0", p);
-	}
+	eddy_free(p);
+	return NULL;
 }
 
 static void *

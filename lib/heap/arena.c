@@ -2,6 +2,7 @@
 #include "lib/heap/arena.h"
 
 #include "lib/heap/large.h"
+#include "lib/heap/pagemap.h"
 #include "lib/heap/slab.h"
 #include "lib/os/fatal.h"
 

@@ -221,7 +221,6 @@ lay_heap(const struct plan *p, const struct ground *g)
 	h->cells = g->reservation + p->cells;
 	h->n_cell_sets = N_CELL_SETS;
 	h->batches = (void *)(g->reservation + p->batches);
-	h->reservation = g->reservation;
 	h->reservation_size = g->size;
 	h->fixed_size = p->fixed;
 

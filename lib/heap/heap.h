@@ -143,7 +143,6 @@ struct eddy_heap {
 	char *cells;
 	struct eddy_batch *batches;
 	uint32_t n_cell_sets; /* a power of two */
-	char *reservation;
 	size_t reservation_size; /* all but the range, where it is apart */
 	size_t fixed_size;
 

@@ -2,6 +2,7 @@
 #include "lib/heap/large.h"
 
 #include "lib/heap/chunk.h"
+#include "lib/heap/pagemap.h"
 #include "lib/heap/segment.h"
 #include "lib/os/fatal.h"
 #include "lib/os/os.h"

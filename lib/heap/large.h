@@ -17,7 +17,6 @@
 #define EDDY_LARGE_H
 
 #include "lib/heap/heap.h"
-#include "lib/heap/pagemap.h"
 
 /*
  * eddy_large_alloc - a block of `size` bytes, a multiple of the page, at an

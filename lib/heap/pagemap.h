@@ -60,12 +60,6 @@ eddy_tag_row(uint32_t tag)
 	return (tag & 0xffff) / 16 % EDDY_HOME_ROWS;
 }
 
-static inline uint32_t
-eddy_tag_home(uint32_t tag)
-{
-	return (tag & 0xffff) / 16 / EDDY_HOME_ROWS;
-}
-
 static inline unsigned
 eddy_tag_pages(uint32_t tag)
 {

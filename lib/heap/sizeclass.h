@@ -16,7 +16,6 @@
 
 #define EDDY_LG_PAGE   12
 #define EDDY_PAGE      ((size_t)1 << EDDY_LG_PAGE)
-#define EDDY_QUANTUM   16
 #define EDDY_SMALL_MAX ((size_t)14336)
 #define EDDY_LARGE_MIN ((size_t)16384)
 #define EDDY_ROW_MAX   ((size_t)65536) /* the largest cached size */

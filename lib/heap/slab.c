@@ -2,6 +2,7 @@
 #include "lib/heap/slab.h"
 
 #include "lib/heap/chunk.h"
+#include "lib/heap/pagemap.h"
 #include "lib/os/fatal.h"
 
 /* A head page: what the protocol speaks of. */

@@ -29,7 +29,6 @@
 #define EDDY_SLAB_H
 
 #include "lib/heap/heap.h"
-#include "lib/heap/pagemap.h"
 
 /*
  * eddy_slab_refill - up to n objects of a small row's class.

@@ -6,7 +6,6 @@
 #include <linux/membarrier.h>
 #include <linux/mman.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
