@@ -104,6 +104,27 @@ pass q cells
 fail a cells -DLOADSTORE
 fail a cells -DBLINDPUT
 fail a cells -DSWEEPCOPY
+pass q ring -DKILL=1
+pass a ring -DFRESH -DND=1 -DKILL=1
+pass a ring -DFRESH -DND=2 -DKILL=2
+pass a ring -DNP=3 -DOPS=2 -DLAST=2 -DKILL=1
+pass a ring -DTAGPUSH
+fail q ring -DNOTAG
+fail a ring -DSTALELINK
+fail a ring -DLINKAFTER
+fail a ring -DLINKLATE
+fail a ring -DLINKONCE
+fail a ring -DBLINDDROP
+fail a ring -DFRESH -DPLAINADD
+fail a ring -DFRESH -DUNCOUNT
+fail a ring -DNLATE
+fail a ring -DPLATE
+fail a ring -DBLINDPUT
+fail a ring -DLOADSTORE
+fail a ring -DBELIEVE
+fail q ring -DDROPEARLY
+fail a ring -DFULLTRUE
+fail a ring -DFULLKEEP
 pass q slot
 pass q slot -DDRAINERS=0
 pass a slot -DBATCH
