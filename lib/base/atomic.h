@@ -4,6 +4,11 @@
  *
  * Layer: base (L0).  The order is visible to grep and to the order check of
  * `make lint`; a plain operator on an _Atomic object is not used anywhere.
+ *
+ * Where a room says "wait-free", each of these is one step.  To the machine an
+ * OR or AND whose old value is used is a loop (cmpxchg on x86-64, ldxr on arm64
+ * without LSE), which goes round only where another's write to that word or
+ * line got in between.
  */
 #ifndef EDDY_ATOMIC_H
 #define EDDY_ATOMIC_H

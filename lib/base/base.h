@@ -14,7 +14,7 @@
 
 #define EDDY_CACHELINE 64
 
-#define eddy_likely(x)   __builtin_expect(!!(x), 1)
+#define eddy_likely(x) __builtin_expect(!!(x), 1)
 
 /* A result that must be looked at. */
 #define EDDY_MUST_USE __attribute__((warn_unused_result))

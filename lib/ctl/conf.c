@@ -232,7 +232,7 @@ fault_string(struct reader *r, const char *what, struct piece at)
 	line_end(r->log, mark);
 }
 
-/* A fault of a value; `more` and the numbers after it only if not NULL. */
+/* A fault of a value; `range` NULL: what it may be is in `what`. */
 static void
 fault_value(struct reader *r, struct piece name, struct piece value,
     const char *what, const struct option *range)

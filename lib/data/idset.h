@@ -61,8 +61,8 @@ void eddy_idset_clear(struct eddy_idset *s, unsigned kind, uint32_t id);
  * eddy_idset_find - the smallest member of kind that is >= from, or
  * EDDY_ID_NONE.
  *
- * Pre: from is 0, or one more than an id found before: no word is read that
- *      belongs to ids which never were members (their memory may not be
+ * Pre: from is 0, an id found before, or one more than that: no word is read
+ *      that belongs to ids which never were members (their memory may not be
  *      accessible yet).
  */
 uint32_t eddy_idset_find(struct eddy_idset *s, unsigned kind, uint32_t from);

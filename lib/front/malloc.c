@@ -172,10 +172,6 @@ calloc(size_t n, size_t size)
 	return p != NULL ? p : eddy_no_memory();
 }
 
-/*
- * Sizes above SIZE_MAX - align overflow; alignments of more than half the
- * address space do too.
- */
 static void *
 aligned(size_t align, size_t size)
 {

@@ -3,7 +3,7 @@
  * arena.h - batches of objects, out of slabs and runs and back.
  *
  * Layer     heap (L3).
- * Progress  refill: lock-free but for system calls.  release: wait-free.
+ * Progress  refill: lock-free but for system calls.  put: lock-free.
  * A thread killed here costs the batch in its hand.
  */
 #ifndef EDDY_ARENA_H

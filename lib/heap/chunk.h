@@ -3,8 +3,10 @@
  * chunk.h - runs of pages in the chunks of an arena.
  *
  * Layer     heap (L3).
- * Progress  claim: lock-free but for system calls.  put: wait-free (a chunk
- *           that became empty is retired or left).  use, zero: wait-free.
+ * Progress  claim: lock-free but for system calls.  put: lock-free; it goes
+ *           round only where a chunk that it was retiring lost pages to another
+ *           and got them back.  use, clean: wait-free.  zero: blocking in the
+ *           kernel only.
  * Invariants, orders: runset.h.
  * A thread killed here costs the run in its hand; in the middle of a chunk's
  * birth or retirement, that chunk.
@@ -18,7 +20,7 @@
  * eddy_pages_claim - n adjacent pages of the arena's, the first at a multiple
  * of align pages; 1 <= n, align <= 512.
  *
- * The pages' tags are 0; tell what they are for with eddy_pages_use.
+ * The pages' tags are 0, their dirty bits true; see eddy_pages_use.
  */
 EDDY_MUST_USE bool eddy_pages_claim(struct eddy_heap *h, struct eddy_arena *a,
     unsigned n, unsigned align, enum eddy_run_want want, struct eddy_run *ret);

@@ -111,10 +111,11 @@ void *eddy_cache_alloc(struct eddy_heap *h, unsigned row);
 /* Frees an object whose tag says that it may be cached. */
 void eddy_cache_free(struct eddy_heap *h, void *p, uint32_t tag);
 
-/* Gives the calling CPU's (or set's) cached objects back to the arena. */
+/* Gives back to the arena what the calling CPU's rows, all rings, all cells
+ * hold: everything that can be reached without another CPU. */
 void eddy_cache_flush(struct eddy_heap *h);
 
-/* The same for everything that can be reached without waiting: all cells. */
+/* The same for the cells alone. */
 void eddy_cache_sweep_cells(struct eddy_heap *h);
 
 /*

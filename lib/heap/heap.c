@@ -17,7 +17,7 @@
 #define N_CELL_SETS 16
 /* Slots in front of CPU 0: an index of -1 or -2 falls on a closed row. */
 #define DUMMY_SLOTS 2
-/* From this size on the first chunk is at a random place. */
+/* Places for the first chunk, one of them at random: in ranges of 64 GiB on. */
 #define RANDOM_CHUNKS 256
 
 _Atomic(struct eddy_heap *) eddy_heap_published;

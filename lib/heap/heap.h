@@ -142,7 +142,7 @@ struct eddy_heap {
 	uint32_t n_slots;
 	char *cells;
 	struct eddy_batch *batches;
-	uint32_t n_cell_sets; /* a power of two */
+	uint32_t n_cell_sets;    /* a power of two */
 	size_t reservation_size; /* all but the range, where it is apart */
 	size_t fixed_size;
 
@@ -167,7 +167,7 @@ struct eddy_heap {
 	_Atomic uint32_t n_batches;
 	/* As an arena's. */
 	_Atomic uint32_t spare_segment;
-	/* Chunks made accessible.  W, R: any CPU.  O: none: a statistic. */
+	/* Chunks made accessible.  W, R: any CPU.  O: none: a count. */
 	_Atomic uint32_t n_ready;
 	/* Set once cells are writable.  W: any.  O: HEAP-R2 -> HEAP-A2. */
 	_Atomic uint32_t cells_ready;

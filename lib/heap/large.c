@@ -313,7 +313,6 @@ eddy_large_free(struct eddy_heap *h, void *p, uint32_t tag)
 bool
 eddy_large_resize(struct eddy_heap *h, void *p, uint32_t tag, size_t size)
 {
-	/* The default arena: user arenas do not grow huge blocks here. */
 	struct eddy_arena *a = eddy_arena_of_home(h, 0);
 	size_t old;
 

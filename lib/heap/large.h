@@ -4,7 +4,7 @@
  * head of one more, whole segments.
  *
  * Layer     heap (L3).
- * Progress  alloc, resize: lock-free but for system calls.  free: wait-free.
+ * Progress  alloc, resize: lock-free but for system calls.  free: lock-free.
  *
  * A block of up to 512 pages is a run (EDDY_TAG_RUN).  A longer one is k whole
  * chunks plus a prefix of the chunk behind them, whose other pages serve the

@@ -3,7 +3,7 @@
  * purge.h - gives the memory of free dirty pages back to the kernel.
  *
  * Layer     heap (L3).
- * Progress  wait-free but for system calls; a pass over the heap.
+ * Progress  lock-free but for system calls; one pass over the heap.
  * Context   any thread; not for the data path.
  *
  * A purge is an allocation by the purger: it claims a free dirty run, drops

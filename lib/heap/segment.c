@@ -123,8 +123,8 @@ n_ready(struct eddy_segment *s, unsigned pos)
 
 /*
  * Makes n chunks in hand accessible, and no others, so that what is not ready
- * is touched by its owner alone.  Returns 0, or -EEXIST: something foreign lies
- * there.
+ * is touched by its owner alone.  Returns 0; -EEXIST: something foreign lies
+ * there; else the kernel gives no more.
  */
 static int
 make_ready(struct eddy_heap *h, uint32_t segment, unsigned pos, unsigned n)

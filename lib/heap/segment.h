@@ -3,7 +3,8 @@
  * segment.h - chunks out of segments, segments out of the range.
  *
  * Layer     heap (L3).
- * Progress  claim: lock-free but for system calls.  put: wait-free.
+ * Progress  claim: lock-free but for system calls.  put: lock-free, as in
+ *           chunk.h.
  * Invariants, orders: runset.h, one level up.  And:
  *   SEG-R1 -> SEG-A1  meta-data made accessible, before the limit says so.
  *   SEG-R2 -> SEG-A2  a whole segment, from its last owner to the next.
@@ -51,8 +52,8 @@ void eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n);
 void eddy_segment_open(struct eddy_heap *h, uint32_t segment, unsigned kept);
 
 /*
- * eddy_chunks_use - n claimed chunks go into use as a huge block: says of each
- * whether it may be non-zero, and marks it dirty.
+ * eddy_chunks_use - n claimed chunks go into use as a huge block: they are
+ * dirty and uniform from here on.
  *
  * zero: clear what may not be zero.
  */
