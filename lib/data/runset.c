@@ -321,16 +321,10 @@ eddy_runset_retire(struct eddy_runset *s, uint32_t id)
 			s->put(id, 0, taken);
 		return false;
 	}
-	eddy_runset_close(s, id);
-	return true;
-}
-
-void
-eddy_runset_close(struct eddy_runset *s, uint32_t id)
-{
 	/* Nobody else has a unit to put, so nothing needs a second look. */
 	for (unsigned b = 0; b < EDDY_RUN_BUCKETS; b++)
 		eddy_idset_clear(s->hints, s->first_kind + b, id);
 	/* relaxed: published when the container is put one level up. */
-	eddy_store_relaxed(&eddy_runset_map(s, id)->owner, 0);
+	eddy_store_relaxed(&m->owner, 0);
+	return true;
 }

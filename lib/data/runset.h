@@ -140,7 +140,4 @@ void eddy_runset_open(
  */
 EDDY_MUST_USE bool eddy_runset_retire(struct eddy_runset *s, uint32_t id);
 
-/* The same for a container whose units are all the caller's already. */
-void eddy_runset_close(struct eddy_runset *s, uint32_t id);
-
 #endif /* EDDY_RUNSET_H */

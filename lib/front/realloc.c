@@ -34,13 +34,17 @@ static void *
 move(struct eddy_heap *h, void *p, size_t old, size_t size)
 {
 	void *q = eddy_malloc(size);
+	enum eddy_move moved = EDDY_NOT_MOVED;
 
+	/* Options that fill will fill the old block: its pages stay. */
+	if (q != NULL && size > old && h->cached)
+		moved = eddy_large_move(h, p, q, old);
+	if (moved == EDDY_LOST)
+		q = eddy_malloc(size);
 	if (q == NULL)
 		return NULL;
-	if (size < old)
-		memcpy(q, p, size);
-	else if (!eddy_large_move(h, p, q, old))
-		memcpy(q, p, old);
+	if (moved != EDDY_MOVED)
+		memcpy(q, p, size < old ? size : old);
 	eddy_free(p);
 	return q;
 }

@@ -36,6 +36,27 @@ slot_of(_Atomic uint64_t *word)
 	return (unsigned)((w ^ w >> 3 ^ w >> 7) % TABLE);
 }
 
+/*
+ * Objects that come back together may lie far apart: what the next ones need
+ * is fetched while the first wait.
+ */
+#define AHEAD 6
+
+static void
+fetch_tag(struct eddy_heap *h, const void *p)
+{
+	__builtin_prefetch(&h->tags[eddy_page_of(h, p)]);
+}
+
+static void
+fetch_word(struct eddy_heap *h, const void *p)
+{
+	uint32_t tag = eddy_tag_find(h, p);
+
+	if (eddy_tag_kind(tag) == EDDY_TAG_SLAB)
+		__builtin_prefetch(eddy_slab_bit_of(h, p, tag).word, 1);
+}
+
 void
 eddy_arena_put(struct eddy_heap *h, void *const *objects, unsigned n)
 {
@@ -44,10 +65,15 @@ eddy_arena_put(struct eddy_heap *h, void *const *objects, unsigned n)
 	for (unsigned i = 0; i < TABLE; i++)
 		table[i].word = NULL;
 	for (unsigned i = 0; i < n; i++) {
-		uint32_t tag = eddy_tag_find(h, objects[i]);
+		uint32_t tag;
 		struct eddy_slab_bit b;
 		struct eddy_slab_bit *t;
 
+		if (i + 2 * AHEAD < n)
+			fetch_tag(h, objects[i + 2 * AHEAD]);
+		if (i + AHEAD < n)
+			fetch_word(h, objects[i + AHEAD]);
+		tag = eddy_tag_find(h, objects[i]);
 		if (eddy_tag_kind(tag) != EDDY_TAG_SLAB) {
 			eddy_large_free(h, objects[i], tag);
 			continue;

@@ -49,6 +49,8 @@ eddy_zeroes_add(struct eddy_zeroes *z, void *p, size_t size)
 void
 eddy_zeroes_finish(struct eddy_zeroes *z)
 {
+	if (z->size != 0 && z->end != NULL && z->from + z->size > z->end)
+		z->size = z->from < z->end ? (size_t)(z->end - z->from) : 0;
 	if (z->size != 0)
 		eddy_os_zero(z->from, z->size);
 	z->size = 0;
@@ -75,7 +77,7 @@ eddy_pages_use(
     struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n, bool zero)
 {
 	struct eddy_runmap *m = &h->chunks[chunk].map;
-	struct eddy_zeroes z = {NULL, 0};
+	struct eddy_zeroes z = {NULL, 0, NULL};
 	uint64_t mask;
 
 	for_each_word(i, mask, page, n)
@@ -169,13 +171,13 @@ retire(struct eddy_heap *h, struct eddy_arena *a, uint32_t chunk)
 }
 
 void
-eddy_chunk_absorb(struct eddy_heap *h, uint32_t chunk)
+eddy_chunk_retire_spare(struct eddy_heap *h, struct eddy_arena *a)
 {
-	struct eddy_runmap *m = &h->chunks[chunk].map;
+	/* relaxed: a hint; retirement is a CAS on every word. */
+	uint32_t spare = eddy_xchg_relaxed(&a->spare, 0);
 
-	/* relaxed: all pages are in hand. */
-	eddy_runset_close(
-	    &eddy_arena_at(h, eddy_load_relaxed(&m->owner))->pages, chunk);
+	if (spare != 0)
+		retire(h, a, spare - 1);
 }
 
 void

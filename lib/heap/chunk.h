@@ -48,6 +48,7 @@ void eddy_pages_use(
 struct eddy_zeroes {
 	char *from;
 	size_t size;
+	char *end; /* nothing from here on, if set */
 };
 
 /* Adds a range; what went before is cleared if it is not adjacent. */
@@ -62,14 +63,14 @@ void eddy_pages_zero(
 void eddy_pages_clean(
     struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n);
 
+/* Retires the chunk that the arena keeps although it is empty. */
+void eddy_chunk_retire_spare(struct eddy_heap *h, struct eddy_arena *a);
+
 /*
  * eddy_chunk_open - makes a chunk in hand one of the arena's: its first `kept`
  * pages stay the caller's, the others may be claimed.
  */
 void eddy_chunk_open(
     struct eddy_heap *h, struct eddy_arena *a, uint32_t chunk, unsigned kept);
-
-/* Takes a chunk whose pages the caller holds all out of its arena. */
-void eddy_chunk_absorb(struct eddy_heap *h, uint32_t chunk);
 
 #endif /* EDDY_CHUNK_H */

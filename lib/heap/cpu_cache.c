@@ -18,8 +18,9 @@ __thread struct eddy_rseq *eddy_area;
 static __thread struct eddy_rseq own_area;
 /* No area for this thread: rseq refused, or taken by the program. */
 static __thread bool refused;
-/* Depth of vfork: see eddy_cache_suspend. */
+/* Depth of vfork, and the area set aside: see eddy_cache_suspend. */
 static __thread unsigned suspended;
+static __thread struct eddy_rseq *kept_area;
 
 /* Set by a constructor: from then on a TLS image is not laid again. */
 static _Atomic bool started;
@@ -57,18 +58,12 @@ adopt(struct eddy_heap *h, struct eddy_rseq *area)
 	return true;
 }
 
-bool
-eddy_cache_libc_has_rseq(void)
-{
-	return &__rseq_size != NULL && __rseq_size != 0;
-}
-
 static bool
 register_area(struct eddy_heap *h)
 {
 	char *self = (char *)__builtin_thread_pointer();
 
-	if (eddy_cache_libc_has_rseq() &&
+	if (&__rseq_size != NULL && __rseq_size != 0 &&
 	    adopt(h, (struct eddy_rseq *)(void *)(self + __rseq_offset)))
 		return true;
 	/*
@@ -100,20 +95,37 @@ eddy_cache_attach(struct eddy_heap *h)
 void
 eddy_cache_suspend(void)
 {
+	if (suspended++ == 0)
+		kept_area = eddy_area;
 	eddy_area = NULL;
-	suspended++;
 }
 
 void
 eddy_cache_resume(void)
 {
-	suspended--;
+	/* A handler's vfork may have interrupted a slow path that goes on. */
+	if (--suspended == 0)
+		eddy_area = kept_area;
+}
+
+/* An area that says CPU -1: sections find a slot that is never open. */
+static struct eddy_rseq closed_area = {.cpu_id = (uint32_t)-1};
+
+/* A handler may have found that the area is no longer registered. */
+static struct eddy_rseq *
+my_area(void)
+{
+	struct eddy_rseq *area = eddy_area;
+
+	return eddy_likely(area != NULL) ? area : &closed_area;
 }
 
 /* The index that the last section saw, if it is one. */
 static bool
 current_cpu(struct eddy_heap *h, uint32_t *ret)
 {
+	if (eddy_area == NULL)
+		return false;
 	/* relaxed: the kernel writes it on this thread. */
 	*ret = eddy_load_relaxed(&eddy_area->cpu_id);
 	if (is_index(h, *ret))
@@ -219,7 +231,7 @@ set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row,
 		gen = next;
 	}
 	/* Aborted or outdated: this operation takes the arena instead. */
-	return eddy_section_limits(eddy_area, (uintptr_t)h->slots, place, cpu,
+	return eddy_section_limits(my_area(), (uintptr_t)h->slots, place, cpu,
 		   gen, limits_of(row, depth)) == EDDY_SECTION_OK;
 }
 
@@ -386,7 +398,7 @@ push(struct eddy_heap *h, uint32_t place, void *p)
 	int r;
 
 	do
-		r = eddy_section_push(eddy_area, (uintptr_t)h->slots, place, p);
+		r = eddy_section_push(my_area(), (uintptr_t)h->slots, place, p);
 	while (again(h, r, &restarts));
 	return r;
 }
@@ -399,7 +411,7 @@ pop(struct eddy_heap *h, unsigned row, void **ret)
 
 	do
 		r = eddy_section_pop(
-		    eddy_area, (uintptr_t)h->slots, row * 16, ret);
+		    my_area(), (uintptr_t)h->slots, row * 16, ret);
 	while (again(h, r, &restarts));
 	return r;
 }
@@ -413,7 +425,7 @@ stock(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
 
 	do
 		r = eddy_section_refill(
-		    eddy_area, (uintptr_t)h->slots, place, objects, n);
+		    my_area(), (uintptr_t)h->slots, place, objects, n);
 	while (again(h, r, &restarts));
 	if (r != EDDY_SECTION_OK)
 		eddy_arena_put(h, objects, n);
@@ -480,7 +492,7 @@ make_space(struct eddy_heap *h, uint32_t place, unsigned row, void *p)
 
 	do
 		r = eddy_section_flush(
-		    eddy_area, (uintptr_t)h->slots, place, objects, &n);
+		    my_area(), (uintptr_t)h->slots, place, objects, &n);
 	while (again(h, r, &restarts));
 	if (r != EDDY_SECTION_OK)
 		return false;
@@ -637,7 +649,7 @@ flush_rows(struct eddy_heap *h)
 		while (restarts < EDDY_RESTARTS) {
 			uint32_t n = EDDY_BATCH_MAX;
 			int r =
-			    eddy_section_flush(eddy_area, (uintptr_t)h->slots,
+			    eddy_section_flush(my_area(), (uintptr_t)h->slots,
 				home_place + row * 16, objects, &n);
 
 			if (r == EDDY_SECTION_FAIL)

@@ -124,9 +124,6 @@ void eddy_cache_sweep_cells(struct eddy_heap *h);
  */
 enum eddy_cache_mode eddy_cache_attach(struct eddy_heap *h);
 
-/* Whether libc has registered an rseq area. */
-bool eddy_cache_libc_has_rseq(void);
-
 /* Header of a row in the slot of a CPU. */
 static inline struct eddy_row *
 eddy_cache_row(const struct eddy_heap *h, unsigned cpu, uint32_t place)

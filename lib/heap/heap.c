@@ -13,6 +13,8 @@
 #define MIN_LG_RESERVED 33
 /* What an emulator bears, for which only descriptors are reserved. */
 #define PLANNED_LG 38
+/* Enough for every ring and a thousand threads in the middle of it. */
+#define LIMITED_BATCHES 2048
 /* Sets of cells: threads without rseq share them by a hash. */
 #define N_CELL_SETS 16
 /* Slots in front of CPU 0: an index of -1 or -2 falls on a closed row. */
@@ -27,6 +29,7 @@ struct plan {
 	uint32_t n_chunks;
 	uint32_t n_segments;
 	uint32_t n_slots;
+	uint32_t n_batches;
 	struct eddy_idset hints;
 	struct eddy_idset segment_hints;
 	size_t upper;  /* levels above 0 of hints */
@@ -53,7 +56,8 @@ part(size_t *at, size_t size)
 }
 
 static void
-make_plan(struct plan *p, unsigned lg_range, uint32_t n_slots)
+make_plan(
+    struct plan *p, unsigned lg_range, uint32_t n_slots, uint32_t n_batches)
 {
 	size_t at = 0;
 
@@ -80,8 +84,8 @@ make_plan(struct plan *p, unsigned lg_range, uint32_t n_slots)
 	p->chunks = part(&at, p->n_chunks * sizeof(struct eddy_chunk));
 	p->slots = part(&at, (size_t)(n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT);
 	p->cells = part(&at, N_CELL_SETS * sizeof(struct eddy_cell_set));
-	p->batches = part(&at,
-	    n_slots != 0 ? EDDY_MAX_BATCHES * sizeof(struct eddy_batch) : 0);
+	p->n_batches = n_slots != 0 ? n_batches : 0;
+	p->batches = part(&at, p->n_batches * sizeof(struct eddy_batch));
 	p->end = at;
 }
 
@@ -134,16 +138,6 @@ plan_only(struct plan *p, struct ground *g)
 	return true;
 }
 
-/*
- * Emulators (valgrind, qemu-user) keep notes on every page of a reservation:
- * 16 TiB of them are the end of them.  They know no rseq.
- */
-static bool
-emulated(void)
-{
-	return !eddy_os_has_rseq() && !eddy_cache_libc_has_rseq();
-}
-
 static bool
 find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
     struct ground *g)
@@ -151,11 +145,15 @@ find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
 	size_t limit = eddy_os_address_limit();
 	unsigned lg = o->lg_range;
 
-	if (limit == SIZE_MAX && emulated()) {
+	if (limit == SIZE_MAX && !eddy_os_has_rseq()) {
+		/*
+		 * Emulators (valgrind, qemu-user) keep notes on every page of
+		 * a reservation: 16 TiB of them are the end of them.
+		 */
 		lg = lg < PLANNED_LG ? lg : PLANNED_LG;
 	} else if (limit == SIZE_MAX) {
 		for (; lg >= MIN_LG_RESERVED; lg -= 2) {
-			make_plan(p, lg, n_slots);
+			make_plan(p, lg, n_slots, EDDY_MAX_BATCHES);
 			if (reserve_all(p, g))
 				return true;
 		}
@@ -168,7 +166,7 @@ find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
 			lg = eddy_log2(limit) + 1;
 	}
 	for (; lg > EDDY_LG_CHUNK; lg--) {
-		make_plan(p, lg, n_slots);
+		make_plan(p, lg, n_slots, LIMITED_BATCHES);
 		if (plan_only(p, g))
 			return true;
 	}
@@ -221,6 +219,7 @@ lay_heap(const struct plan *p, const struct ground *g)
 	h->cells = g->reservation + p->cells;
 	h->n_cell_sets = N_CELL_SETS;
 	h->batches = (void *)(g->reservation + p->batches);
+	h->max_batches = p->n_batches;
 	h->reservation_size = g->size;
 	h->fixed_size = p->fixed;
 

@@ -111,7 +111,7 @@ struct eddy_batch {
 	void *p[64];
 } __attribute__((aligned(EDDY_CACHELINE)));
 
-#define EDDY_MAX_BATCHES ((uint32_t)1 << 20)
+#define EDDY_MAX_BATCHES ((uint32_t)1 << 20) /* fewer under a limit */
 #define EDDY_RING_CELLS  16
 
 struct eddy_ring {
@@ -142,6 +142,7 @@ struct eddy_heap {
 	uint32_t n_slots;
 	char *cells;
 	struct eddy_batch *batches;
+	uint32_t max_batches;
 	uint32_t n_cell_sets;    /* a power of two */
 	size_t reservation_size; /* all but the range, where it is apart */
 	size_t fixed_size;

@@ -12,22 +12,16 @@
 /* Below this, copying is as fast. */
 #define MIN_MOVE ((size_t)1 << 20)
 
-/* A block in units: whole chunks from `chunk` on, then pages of the next. */
-struct extent {
-	uint32_t chunk;
-	uint32_t chunks;
-	unsigned pages;
-};
-
-static struct extent
-extent_of(struct eddy_heap *h, const void *p, size_t size)
+static uint32_t
+chunk_of(struct eddy_heap *h, const void *p)
 {
-	struct extent e;
+	return (uint32_t)(((uintptr_t)p - h->base) >> EDDY_LG_CHUNK);
+}
 
-	e.chunk = (uint32_t)(((uintptr_t)p - h->base) >> EDDY_LG_CHUNK);
-	e.chunks = (uint32_t)(size >> EDDY_LG_CHUNK);
-	e.pages = (unsigned)(size % EDDY_CHUNK / EDDY_PAGE);
-	return e;
+static uint32_t
+chunks_of(size_t size)
+{
+	return (uint32_t)((size + EDDY_CHUNK - 1) >> EDDY_LG_CHUNK);
 }
 
 static _Atomic uint32_t *
@@ -71,7 +65,7 @@ run_alloc(struct eddy_heap *h, struct eddy_arena *a, unsigned pages,
 static bool
 run_resize(struct eddy_heap *h, void *p, uint32_t tag, size_t size)
 {
-	struct extent e = extent_of(h, p, size);
+	uint32_t chunk = chunk_of(h, p);
 	unsigned page = (unsigned)(eddy_page_of(h, p) % EDDY_CHUNK_PAGES);
 	unsigned old = eddy_tag_pages(tag);
 	unsigned new = (unsigned)(size / EDDY_PAGE);
@@ -80,16 +74,16 @@ run_resize(struct eddy_heap *h, void *p, uint32_t tag, size_t size)
 	if (size > EDDY_CHUNK)
 		return false;
 	if (new > old) {
-		if (!eddy_pages_claim_at(h, e.chunk, page + old, new - old))
+		if (!eddy_pages_claim_at(h, chunk, page + old, new - old))
 			return false;
-		eddy_pages_use(h, e.chunk, page + old, new - old, false);
+		eddy_pages_use(h, chunk, page + old, new - old, false);
 	}
 	/* relaxed: pinned by the block. */
-	a = eddy_arena_at(h, eddy_load_relaxed(&h->chunks[e.chunk].map.owner));
+	a = eddy_arena_at(h, eddy_load_relaxed(&h->chunks[chunk].map.owner));
 	/* relaxed: the block is the caller's alone; RUN-R2 orders the tail. */
 	eddy_store_relaxed(tag_at(h, p), run_tag(a, new));
 	if (new < old)
-		eddy_pages_put(e.chunk, page + new, old - new, p);
+		eddy_pages_put(chunk, page + new, old - new, p);
 	return true;
 }
 
@@ -97,161 +91,74 @@ run_resize(struct eddy_heap *h, void *p, uint32_t tag, size_t size)
 /* Huge blocks */
 
 static void *
-huge_publish(struct eddy_heap *h, uint32_t chunk, size_t size)
+huge_publish(struct eddy_heap *h, uint32_t chunk, size_t size, bool zero)
 {
 	void *p = eddy_page_address(h, chunk, 0);
 
+	eddy_chunks_use(h, chunk, chunks_of(size), zero ? size : 0);
 	/* relaxed, both: handed to the program by program order. */
 	eddy_store_relaxed(&h->chunks[chunk].huge_size, size);
 	eddy_store_relaxed(tag_at(h, p), eddy_tag(EDDY_TAG_HUGE, 0, 0, 0));
 	return p;
 }
 
-/* The chunk behind the whole ones: its first pages are the block's. */
-static void
-open_tail(struct eddy_heap *h, struct eddy_arena *a, struct extent e, bool zero)
-{
-	uint32_t tail = e.chunk + e.chunks;
-
-	if (e.pages == 0)
-		return;
-	eddy_chunk_open(h, a, tail, e.pages);
-	eddy_pages_use(h, tail, 0, e.pages, zero);
-}
-
 static void *
-huge_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size, size_t align,
-    bool zero)
+huge_alloc(struct eddy_heap *h, size_t size, size_t align, bool zero)
 {
-	struct extent e = extent_of(h, (void *)h->base, size);
-	unsigned n = e.chunks + (e.pages != 0);
+	uint32_t chunk;
 
 	if (!eddy_chunks_claim(
-		h, n, (unsigned)align, EDDY_WANT_READY, &e.chunk))
+		h, chunks_of(size), (unsigned)align, EDDY_WANT_READY, &chunk))
 		return NULL;
-	eddy_chunks_use(h, e.chunk, e.chunks, zero);
-	open_tail(h, a, e, zero);
-	return huge_publish(h, e.chunk, size);
+	return huge_publish(h, chunk, size, zero);
 }
 
 /* Whole segments; the last one serves others with what is left of it. */
 static void *
-giant_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size,
-    size_t align, bool zero)
+giant_alloc(struct eddy_heap *h, size_t size, size_t align, bool zero)
 {
-	struct extent e = extent_of(h, (void *)h->base, size);
-	uint32_t n = (uint32_t)((size + EDDY_SEGMENT - 1) / EDDY_SEGMENT);
-	uint32_t last = e.chunks + (e.pages != 0);
+	uint32_t n = chunks_of(size);
 	uint32_t segment;
 
 	if (!eddy_segments_claim(h, n, (uint32_t)align, &segment))
 		return NULL;
-	e.chunk = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
-	last -= (n - 1) * (uint32_t)EDDY_SEGMENT_CHUNKS;
-	if (last < EDDY_SEGMENT_CHUNKS || e.pages != 0)
-		eddy_segment_open(h, segment + n - 1, last);
-	eddy_chunks_use(h, e.chunk, e.chunks, zero);
-	open_tail(h, a, e, zero);
-	return huge_publish(h, e.chunk, size);
+	return huge_publish(
+	    h, segment * (uint32_t)EDDY_SEGMENT_CHUNKS, size, zero);
 }
 
 static void
-huge_release(struct eddy_heap *h, void *p, size_t size)
+huge_release(struct eddy_heap *h, uint32_t chunk, uint32_t n)
 {
-	struct extent e = extent_of(h, p, size);
-
-	if (e.pages != 0)
-		eddy_pages_put(e.chunk + e.chunks, 0, e.pages, p);
-	while (e.chunks >= EDDY_SEGMENT_CHUNKS &&
-	       e.chunk % EDDY_SEGMENT_CHUNKS == 0) {
-		eddy_segments_put(
-		    h, e.chunk / (uint32_t)EDDY_SEGMENT_CHUNKS, 1);
-		e.chunk += (uint32_t)EDDY_SEGMENT_CHUNKS;
-		e.chunks -= (uint32_t)EDDY_SEGMENT_CHUNKS;
+	while (n >= EDDY_SEGMENT_CHUNKS && chunk % EDDY_SEGMENT_CHUNKS == 0) {
+		eddy_segments_put(h, chunk / (uint32_t)EDDY_SEGMENT_CHUNKS, 1);
+		chunk += (uint32_t)EDDY_SEGMENT_CHUNKS;
+		n -= (uint32_t)EDDY_SEGMENT_CHUNKS;
 	}
-	if (e.chunks != 0)
-		eddy_chunks_put(e.chunk, e.chunks);
+	if (n != 0)
+		eddy_chunks_put(chunk, n);
 }
 
-/* A block within one segment: the only kind that is resized in place. */
+/* Blocks within one segment grow and shrink by chunks at their end. */
 static bool
-within_segment(struct extent e)
+huge_resize(struct eddy_heap *h, void *p, size_t old_size, size_t size)
 {
-	return e.chunk % EDDY_SEGMENT_CHUNKS + e.chunks + (e.pages != 0) <=
-		   EDDY_SEGMENT_CHUNKS &&
-	       e.chunks < EDDY_SEGMENT_CHUNKS;
-}
+	uint32_t chunk = chunk_of(h, p);
+	uint32_t old = chunks_of(old_size);
+	uint32_t new = chunks_of(size);
 
-/* The block's last chunk becomes a whole one of its own: it holds all of it. */
-static bool
-absorb_tail(struct eddy_heap *h, struct extent e)
-{
-	uint32_t tail = e.chunk + e.chunks;
-
-	if (e.pages == 0)
-		return true;
-	if (!eddy_pages_claim_at(
-		h, tail, e.pages, (unsigned)EDDY_CHUNK_PAGES - e.pages))
+	if (size <= EDDY_CHUNK ||
+	    chunk % EDDY_SEGMENT_CHUNKS + (old > new ? old : new) >
+		EDDY_SEGMENT_CHUNKS)
 		return false;
-	eddy_chunk_absorb(h, tail);
-	return true;
-}
-
-static bool
-huge_grow(struct eddy_heap *h, struct eddy_arena *a, void *p, size_t old_size,
-    size_t size)
-{
-	struct extent old = extent_of(h, p, old_size);
-	struct extent new = extent_of(h, p, size);
-	uint32_t from = old.chunk + old.chunks + (old.pages != 0);
-	uint32_t to = new.chunk + new.chunks + (new.pages != 0);
-
-	if (!within_segment(old) || !within_segment(new))
-		return false;
-	if (new.chunks == old.chunks && old.pages != 0) {
-		uint32_t tail = new.chunk + new.chunks;
-		unsigned n = new.pages - old.pages;
-
-		if (!eddy_pages_claim_at(h, tail, old.pages, n))
+	if (new > old) {
+		if (!eddy_chunks_claim_at(h, chunk + old, new - old))
 			return false;
-		eddy_pages_use(h, tail, old.pages, n, false);
-		return true;
+		eddy_chunks_use(h, chunk + old, new - old, 0);
 	}
-	if (to > from && !eddy_chunks_claim_at(h, from, to - from))
-		return false;
-	if (!absorb_tail(h, old)) {
-		if (to > from)
-			eddy_chunks_put(from, to - from);
-		return false;
-	}
-	eddy_chunks_use(
-	    h, old.chunk + old.chunks, new.chunks - old.chunks, false);
-	open_tail(h, a, new, false);
-	return true;
-}
-
-static bool
-huge_shrink(struct eddy_heap *h, struct eddy_arena *a, void *p, size_t old_size,
-    size_t size)
-{
-	struct extent old = extent_of(h, p, old_size);
-	struct extent new = extent_of(h, p, size);
-	uint32_t keep = new.chunk + new.chunks;
-
-	if (!within_segment(old) || size <= EDDY_CHUNK)
-		return false;
-	if (new.chunks == old.chunks) {
-		eddy_pages_put(keep, new.pages, old.pages - new.pages, p);
-		return true;
-	}
-	if (old.pages != 0)
-		eddy_pages_put(old.chunk + old.chunks, 0, old.pages, p);
-	if (new.pages != 0) {
-		eddy_chunk_open(h, a, keep, new.pages);
-		keep++;
-	}
-	if (keep != old.chunk + old.chunks)
-		eddy_chunks_put(keep, old.chunk + old.chunks - keep);
+	/* relaxed: the block is the caller's alone; RUN-R2 orders the tail. */
+	eddy_store_relaxed(&h->chunks[chunk].huge_size, size);
+	if (new < old)
+		eddy_chunks_put(chunk + new, old - new);
 	return true;
 }
 
@@ -273,9 +180,9 @@ eddy_large_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size,
 	if (size < EDDY_CHUNK)
 		size = EDDY_CHUNK;
 	if (chunks <= EDDY_SEGMENT_CHUNKS && align <= EDDY_SEGMENT_CHUNKS)
-		return huge_alloc(h, a, size, align, zero);
+		return huge_alloc(h, size, align, zero);
 	align = align <= EDDY_SEGMENT_CHUNKS ? 1 : align / EDDY_SEGMENT_CHUNKS;
-	return giant_alloc(h, a, size, align, zero);
+	return giant_alloc(h, size, align, zero);
 }
 
 size_t
@@ -303,55 +210,56 @@ eddy_large_free(struct eddy_heap *h, void *p, uint32_t tag)
 		eddy_fatal_free(h, p);
 	size = eddy_large_size_of(h, p, tag);
 	if (eddy_tag_kind(tag) == EDDY_TAG_RUN)
-		eddy_pages_put(extent_of(h, p, 0).chunk,
+		eddy_pages_put(chunk_of(h, p),
 		    (unsigned)(eddy_page_of(h, p) % EDDY_CHUNK_PAGES),
 		    eddy_tag_pages(tag), p);
 	else
-		huge_release(h, p, size);
+		huge_release(h, chunk_of(h, p), chunks_of(size));
 }
 
 bool
 eddy_large_resize(struct eddy_heap *h, void *p, uint32_t tag, size_t size)
 {
-	struct eddy_arena *a = eddy_arena_of_home(h, 0);
-	size_t old;
-
 	if (eddy_tag_kind(tag) == EDDY_TAG_RUN)
 		return run_resize(h, p, tag, size);
-	old = eddy_large_size_of(h, p, tag);
-	if (size != old && !(size > old ? huge_grow(h, a, p, old, size)
-					: huge_shrink(h, a, p, old, size)))
-		return false;
-	/* relaxed: the block is the caller's alone. */
-	eddy_store_relaxed(
-	    &h->chunks[extent_of(h, p, 0).chunk].huge_size, size);
-	return true;
+	return huge_resize(h, p, eddy_large_size_of(h, p, tag), size);
 }
 
-bool
-eddy_large_move(struct eddy_heap *h, void *from, void *to, size_t size)
+/* The pages that the kernel moved away left zeros behind. */
+static void
+mark_moved(struct eddy_heap *h, void *from, size_t size)
 {
-	struct extent e = extent_of(h, from, size);
+	uint32_t chunk = chunk_of(h, from);
 
-	if (size < MIN_MOVE || (uintptr_t)from % eddy_os_page_size() != 0 ||
-	    (uintptr_t)to % eddy_os_page_size() != 0 ||
-	    size % eddy_os_page_size() != 0)
-		return false;
-	/* relaxed: a budget, not exact. */
-	if (eddy_load_relaxed(&h->n_moves) >= MAX_MOVES)
-		return false;
-	if (eddy_os_move(from, to, size) != 0)
-		return false;
-	(void)eddy_add_relaxed(&h->n_moves, 1);
-	/* The kernel left zero pages behind. */
-	if (size <= EDDY_CHUNK) {
-		eddy_pages_clean(h, e.chunk,
+	if (size <= EDDY_CHUNK)
+		eddy_pages_clean(h, chunk,
 		    (unsigned)(eddy_page_of(h, from) % EDDY_CHUNK_PAGES),
 		    (unsigned)(size / EDDY_PAGE));
-		return true;
+	else /* what lies behind the block in its last chunk may be dirty */
+		eddy_chunks_clean(h, chunk, (uint32_t)(size >> EDDY_LG_CHUNK));
+}
+
+enum eddy_move
+eddy_large_move(struct eddy_heap *h, void *from, void *to, size_t size)
+{
+	size_t page = eddy_os_page_size();
+
+	/* relaxed: a budget, not exact. */
+	if (size < MIN_MOVE || (uintptr_t)from % page != 0 ||
+	    (uintptr_t)to % page != 0 || size % page != 0 ||
+	    eddy_load_relaxed(&h->n_moves) >= MAX_MOVES ||
+	    eddy_os_address_limit() != SIZE_MAX)
+		return EDDY_NOT_MOVED;
+	(void)eddy_add_relaxed(&h->n_moves, 1); /* relaxed: as above */
+	if (eddy_os_move(from, to, size) == 0) {
+		mark_moved(h, from, size);
+		return EDDY_MOVED;
 	}
-	eddy_chunks_clean(h, e.chunk, e.chunks);
-	if (e.pages != 0)
-		eddy_pages_clean(h, e.chunk + e.chunks, 0, e.pages);
-	return true;
+	/*
+	 * The kernel may have unmapped the target before it failed, and
+	 * somebody may have mapped something there since.  No more moves.
+	 */
+	/* relaxed: as above. */
+	eddy_store_relaxed(&h->n_moves, MAX_MOVES);
+	return eddy_os_map_at(to, size) == 0 ? EDDY_NOT_MOVED : EDDY_LOST;
 }

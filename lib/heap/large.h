@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * large.h - blocks of whole pages: runs within a chunk, whole chunks and the
- * head of one more, whole segments.
+ * large.h - blocks of whole pages: runs within a chunk, whole chunks, whole
+ * segments.
  *
  * Layer     heap (L3).
  * Progress  alloc, resize: lock-free but for system calls.  free: lock-free.
  *
- * A block of up to 512 pages is a run (EDDY_TAG_RUN).  A longer one is k whole
- * chunks plus a prefix of the chunk behind them, whose other pages serve the
- * arena as those of any chunk (EDDY_TAG_HUGE).  Beyond what a segment holds it
- * begins with whole segments.
+ * A block of up to 512 pages is a run (EDDY_TAG_RUN).  A longer one is whole
+ * chunks (EDDY_TAG_HUGE); its size is exact to the page, and what lies behind
+ * it in its last chunk is not touched, so it costs addresses only.  Beyond what
+ * a segment holds it begins with whole segments.
  *
  * A thread killed here costs the block in its hand.
  */
@@ -45,13 +45,19 @@ size_t eddy_large_size_of(struct eddy_heap *h, const void *p, uint32_t tag);
 EDDY_MUST_USE bool eddy_large_resize(
     struct eddy_heap *h, void *p, uint32_t tag, size_t size);
 
+enum eddy_move {
+	EDDY_MOVED,
+	EDDY_NOT_MOVED, /* not worth it, or refused: copy */
+	EDDY_LOST,      /* refused, and what lies at the target is not known */
+};
+
 /*
  * eddy_large_move - moves the pages of a block to a larger new one by mremap
  * and marks the old ones clean; the caller frees the old block.
  *
- * Returns: false: not worth it, or refused; nothing has changed.
+ * EDDY_LOST: the new block must not be touched, nor freed.  Once a process.
  */
-EDDY_MUST_USE bool eddy_large_move(
+EDDY_MUST_USE enum eddy_move eddy_large_move(
     struct eddy_heap *h, void *from, void *to, size_t size);
 
 #endif /* EDDY_LARGE_H */

@@ -87,8 +87,8 @@ eddy_tag_find(const struct eddy_heap *h, const void *p)
 	/* SEG-A1: tags below the limit are readable. */
 	if (page >= eddy_load_acquire(&eddy_fast.limit))
 		return 0;
-	/* SEG-A1: not read before the limit. */
-	return eddy_load_acquire(&h->tags[page]);
+	/* relaxed: true for who holds the page or an object in it. */
+	return eddy_load_relaxed(&h->tags[page]);
 }
 
 /*

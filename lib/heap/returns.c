@@ -41,11 +41,14 @@ fresh_batch(struct eddy_heap *h)
 	/* relaxed: a number of one's own. */
 	uint32_t n = eddy_add_relaxed(&h->n_batches, 1) + 1;
 
-	if (n > EDDY_MAX_BATCHES) {
+	if (n > h->max_batches) {
 		(void)eddy_add_relaxed(&h->n_batches, (uint32_t)-1);
 		return 0;
 	}
-	/* Others may open the same page: it does no harm. */
+	/*
+	 * Others may open the same page: it does no harm.  A number that is
+	 * refused its memory is lost: giving it back could give it twice.
+	 */
 	if (eddy_os_commit(batch_at(h, n), sizeof(struct eddy_batch)) != 0)
 		return 0;
 	return n;
@@ -66,7 +69,8 @@ batch_get(struct eddy_heap *h)
 			return fresh_batch(h);
 		/* relaxed: garbage if it was taken; the CAS fails then. */
 		next = eddy_load_relaxed(&batch_at(h, n)->next);
-		/* RET-A2: the tag grows at every pop, so no ABA. */
+		/* RET-A2: the tag grows at every pop, so ABA takes 2^32 pops.
+		 */
 		if (eddy_cas_acquire(&h->free_batches, &top, tag << 32 | next))
 			return n;
 	}

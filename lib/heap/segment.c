@@ -181,22 +181,26 @@ segment_is_free(struct eddy_heap *h, uint32_t i)
 	return eddy_load_relaxed(&h->free_segments[i / 64]) >> i % 64 & 1;
 }
 
-/* Lowest n adjacent free segments; false when there are none to be seen. */
+/*
+ * Lowest n adjacent free segments, the first at an address that is a multiple
+ * of align segments; false when there are none to be seen.
+ */
 static bool
 find_segments(struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
 {
-	uint32_t i = 0;
+	uint64_t below = h->base >> EDDY_LG_SEGMENT;
+	uint64_t i = eddy_align_up(below, align) - below;
 
 	while (i + n <= h->n_segments) {
 		uint32_t k = 0;
 
-		while (k < n && segment_is_free(h, i + k))
+		while (k < n && segment_is_free(h, (uint32_t)i + k))
 			k++;
 		if (k == n) {
-			*ret = i;
+			*ret = (uint32_t)i;
 			return true;
 		}
-		i = (uint32_t)eddy_align_up(i + k + 1, align);
+		i = eddy_align_up(below + i + k + 1, align) - below;
 	}
 	return false;
 }
@@ -226,26 +230,82 @@ eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n)
 	}
 }
 
+/* Segments and chunks that are kept although they are empty. */
+static void
+retire_spares(struct eddy_heap *h)
+{
+	/* relaxed: a hint; retirement is a CAS on every word. */
+	uint32_t spare;
+
+	for (unsigned a = 0; a < EDDY_N_ARENAS; a++)
+		eddy_chunk_retire_spare(h, &h->arenas[a]);
+	/* relaxed: as above. */
+	spare = eddy_xchg_relaxed(&h->spare_segment, 0);
+	if (spare != 0 && eddy_runset_retire(&h->chunks_free, spare - 1))
+		eddy_segments_put(h, spare - 1, 1);
+}
+
+/*
+ * A giant that came to nothing under a limit on the address space: what was
+ * mapped for it is unmapped, all of it in hand.
+ */
+static void
+unmap_segment(struct eddy_heap *h, uint32_t segment)
+{
+	struct eddy_segment *s = segment_at(h, segment);
+
+	if (h->reserved)
+		return;
+	for (unsigned c = 0; c < EDDY_SEGMENT_CHUNKS; c++) {
+		if (n_ready(s, c) == 0)
+			continue;
+		eddy_os_unmap(
+		    eddy_page_address(
+			h, segment * (uint32_t)EDDY_SEGMENT_CHUNKS + c, 0),
+		    EDDY_CHUNK);
+		(void)eddy_add_relaxed(&h->n_ready, (uint32_t)-1);
+	}
+	for (unsigned i = 0; i < EDDY_RUNMAP_WORDS; i++) {
+		/* relaxed, all: the segment is in hand. */
+		(void)eddy_and_relaxed(&s->map.ready[i], 0);
+		(void)eddy_or_relaxed(&s->uniform[i], ~(uint64_t)0);
+		(void)eddy_and_relaxed(&s->map.dirty[i], 0);
+	}
+}
+
+/* n chunks from the first of a run of segments in hand on. */
+static bool
+ready_segments(struct eddy_heap *h, uint32_t segment, uint32_t n)
+{
+	for (; n > EDDY_SEGMENT_CHUNKS; segment++) {
+		if (make_ready(h, segment, 0, EDDY_SEGMENT_CHUNKS) != 0)
+			return false;
+		n -= (uint32_t)EDDY_SEGMENT_CHUNKS;
+	}
+	return n <= valid_chunks(h, segment) &&
+	       make_ready(h, segment, 0, n) == 0;
+}
+
 bool
 eddy_segments_claim(
-    struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
+    struct eddy_heap *h, uint32_t chunks, uint32_t align, uint32_t *ret)
 {
-	uint32_t last;
+	uint32_t n = (chunks + (uint32_t)EDDY_SEGMENT_CHUNKS - 1) /
+		     (uint32_t)EDDY_SEGMENT_CHUNKS;
+	uint32_t last = chunks - (n - 1) * (uint32_t)EDDY_SEGMENT_CHUNKS;
 
+	retire_spares(h);
 	if (!claim_segments(h, n, align, ret))
 		return false;
-	last = *ret + n - 1;
-	if (valid_chunks(h, last) == EDDY_SEGMENT_CHUNKS) {
-		uint32_t i;
-
-		for (i = *ret; i <= last; i++)
-			if (make_ready(h, i, 0, EDDY_SEGMENT_CHUNKS) != 0)
-				break;
-		if (i > last)
-			return true;
+	if (!ready_segments(h, *ret, chunks)) {
+		for (uint32_t i = 0; i < n; i++)
+			unmap_segment(h, *ret + i);
+		eddy_segments_put(h, *ret, n);
+		return false;
 	}
-	eddy_segments_put(h, *ret, n);
-	return false;
+	if (last != EDDY_SEGMENT_CHUNKS)
+		eddy_segment_open(h, *ret + n - 1, last);
+	return true;
 }
 
 bool
@@ -403,9 +463,10 @@ eddy_chunks_put(uint32_t chunk, unsigned n)
 /* Zero */
 
 void
-eddy_chunks_use(struct eddy_heap *h, uint32_t chunk, uint32_t n, bool zero)
+eddy_chunks_use(struct eddy_heap *h, uint32_t chunk, uint32_t n, size_t zero)
 {
-	struct eddy_zeroes z = {NULL, 0};
+	struct eddy_zeroes z = {
+	    .end = (char *)eddy_page_address(h, chunk, 0) + zero};
 
 	while (n != 0) {
 		struct eddy_segment *s =
@@ -417,7 +478,7 @@ eddy_chunks_use(struct eddy_heap *h, uint32_t chunk, uint32_t n, bool zero)
 		uint64_t uniform = eddy_or_relaxed(&s->uniform[i], mask);
 		uint64_t dirty = eddy_or_relaxed(&s->map.dirty[i], mask);
 
-		dirty = zero ? dirty & mask : 0;
+		dirty = zero != 0 ? dirty & mask : 0;
 		for (; dirty != 0; dirty &= dirty - 1) {
 			unsigned bit = eddy_ctz64(dirty);
 			uint32_t c = chunk / 64 * 64 + bit;

@@ -33,11 +33,12 @@ EDDY_MUST_USE bool eddy_chunks_claim_at(
 void eddy_chunks_put(uint32_t chunk, unsigned n);
 
 /*
- * eddy_segments_claim - n whole adjacent segments, accessible; the first at a
- * multiple of align segments.
+ * eddy_segments_claim - the given number of chunks, accessible, from the first
+ * of a segment on; the segment's address is a multiple of align segments.  The
+ * chunks of the last segment that are left over may be claimed by others.
  */
-EDDY_MUST_USE bool eddy_segments_claim(
-    struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret_segment);
+EDDY_MUST_USE bool eddy_segments_claim(struct eddy_heap *h, uint32_t chunks,
+    uint32_t align, uint32_t *ret_segment);
 
 /* Takes one segment if it is free. */
 EDDY_MUST_USE bool eddy_segment_claim_at(struct eddy_heap *h, uint32_t segment);
@@ -52,13 +53,13 @@ void eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n);
 void eddy_segment_open(struct eddy_heap *h, uint32_t segment, unsigned kept);
 
 /*
- * eddy_chunks_use - n claimed chunks go into use as a huge block: they are
- * dirty and uniform from here on.
+ * eddy_chunks_use - n claimed chunks go into use as a huge block: marks them
+ * dirty.
  *
- * zero: clear what may not be zero.
+ * zero: of so many bytes from the first on, clear what may not be zero.
  */
 void eddy_chunks_use(
-    struct eddy_heap *h, uint32_t chunk, uint32_t n, bool zero);
+    struct eddy_heap *h, uint32_t chunk, uint32_t n, size_t zero);
 
 /* Marks n chunks in hand clean: the caller knows them to be zero. */
 void eddy_chunks_clean(struct eddy_heap *h, uint32_t chunk, uint32_t n);

@@ -57,7 +57,7 @@ unsigned eddy_os_cpu_limit(void);
 /* Registers the process for MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ. */
 EDDY_MUST_USE int eddy_os_membarrier_register(void);
 
-/* Whether the kernel says that it knows rseq (Linux 6.3 and later do). */
+/* Whether the kernel knows rseq, by a call that registers nothing. */
 bool eddy_os_has_rseq(void);
 
 /*

@@ -9,7 +9,7 @@
 #include "lib/os/os.h"
 
 /* Below this, writing costs less than asking. */
-#define MIN_ASK ((size_t)256 << 10)
+#define MIN_ASK ((size_t)1 << 20)
 /* From this on, dropping costs less than writing. */
 #define MIN_DROP ((size_t)4 << 20)
 
@@ -91,31 +91,6 @@ zero_by_scan(long fd, uintptr_t from, uintptr_t to)
 	return true;
 }
 
-/* The same from the file itself: a word a page, bits 63 and 62. */
-static bool
-zero_by_pagemap(long fd, uintptr_t from, uintptr_t to)
-{
-	size_t page = eddy_os_page_size();
-	uint64_t entry[256];
-
-	while (from < to) {
-		size_t n = (to - from) / page;
-		long r;
-
-		if (n > sizeof(entry) / sizeof(entry[0]))
-			n = sizeof(entry) / sizeof(entry[0]);
-		r = eddy_syscall(SYS_pread64, fd, entry, n * sizeof(entry[0]),
-		    from / page * sizeof(entry[0]), 0, 0);
-		if (r != (long)(n * sizeof(entry[0])))
-			return false;
-		for (size_t i = 0; i < n; i++)
-			if (entry[i] >> 62 != 0)
-				memset((char *)from + i * page, 0, page);
-		from += n * page;
-	}
-	return true;
-}
-
 static bool
 zero_by_asking(void *p, size_t size)
 {
@@ -130,8 +105,8 @@ zero_by_asking(void *p, size_t size)
 	    O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	if (fd < 0)
 		return false;
-	done = zero_by_scan(fd, from, from + size) ||
-	       zero_by_pagemap(fd, from, from + size);
+	/* Whatever else may be behind fd by now, it knows no such scan. */
+	done = zero_by_scan(fd, from, from + size);
 	(void)eddy_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
 	return done;
 }

@@ -23,10 +23,9 @@ EDDY_MUST_USE bool eddy_os_drop(void *p, size_t size);
 /*
  * eddy_os_zero - [p, p + size), private memory of the caller's, is zero after.
  *
- * Large ranges: the kernel tells which pages are there or swapped out (by
- * PAGEMAP_SCAN from Linux 6.7 on, else from /proc/self/pagemap), and only
- * those are written.  Where it tells nothing, very large ranges are dropped,
- * and all others written.
+ * From 1 MiB on the kernel is asked which pages are there or swapped out
+ * (PAGEMAP_SCAN, Linux 6.7), and only those are written.  Where it does not
+ * tell, ranges of 4 MiB and more are dropped, and all others written.
  */
 void eddy_os_zero(void *p, size_t size);
 
