@@ -171,12 +171,13 @@ walk_free_pages(struct walk *w, struct eddy_chunk *c, uint64_t *free)
 	}
 }
 
-/* A chunk that is cut into pages; those before `page` are of a huge block. */
+/* A chunk that is cut into pages. */
 static void
-walk_pages(struct walk *w, uint32_t chunk, unsigned page)
+walk_pages(struct walk *w, uint32_t chunk)
 {
 	uint64_t free[EDDY_RUNMAP_WORDS];
 	uint64_t heads = 0;
+	unsigned page = 0;
 
 	walk_free_pages(w, &w->h->chunks[chunk], free);
 	while (page < EDDY_CHUNK_PAGES) {
@@ -200,7 +201,7 @@ walk_pages(struct walk *w, uint32_t chunk, unsigned page)
 
 /* A block of whole chunks; returns how many, 0 if it is none. */
 static uint32_t
-walk_huge(struct walk *w, uint32_t chunk, unsigned *ret_pages)
+walk_huge(struct walk *w, uint32_t chunk)
 {
 	size_t size;
 
@@ -214,19 +215,19 @@ walk_huge(struct walk *w, uint32_t chunk, unsigned *ret_pages)
 	w->st->huge++;
 	w->st->huge_bytes += size;
 	w->st->active += size;
+	w->st->dirty += eddy_align_up(size, EDDY_CHUNK) - size;
 	w->st->metadata += 2 * EDDY_PAGE; /* descriptor and tag */
-	*ret_pages = (unsigned)(size % EDDY_CHUNK / EDDY_PAGE);
-	return (uint32_t)(size / EDDY_CHUNK);
+	return (uint32_t)((size + EDDY_CHUNK - 1) / EDDY_CHUNK);
 }
 
-/* A chunk that no huge block begins in; the first pages may be of one. */
+/* A chunk that is not of a huge block. */
 static void
-walk_chunk(struct walk *w, uint32_t chunk, unsigned first)
+walk_chunk(struct walk *w, uint32_t chunk)
 {
 	if (chunk_is_free(w->h, chunk)) {
 		walk_free_chunk(w, chunk);
 	} else if (is_open(w->h, chunk)) {
-		walk_pages(w, chunk, first);
+		walk_pages(w, chunk);
 	} else {
 		/* Those in front of the first serve nobody. */
 		if (w->begun)
@@ -239,25 +240,21 @@ walk_chunk(struct walk *w, uint32_t chunk, unsigned first)
 static void
 walk_chunks(struct walk *w)
 {
-	unsigned pages = 0; /* of a huge block, in front of the next chunk */
-
 	for (uint32_t c = 0; c < w->n_chunks;) {
 		uint64_t ready = ready_word(w->h, c);
-		unsigned first = pages;
 		uint32_t n;
 
-		pages = 0;
 		if ((ready >> c % 64 & 1) == 0) {
 			c = ready != 0 ? c + 1 : (c / 64 + 1) * 64;
 			continue;
 		}
-		n = chunk_is_free(w->h, c) ? 0 : walk_huge(w, c, &pages);
+		n = chunk_is_free(w->h, c) ? 0 : walk_huge(w, c);
 		if (n != 0) {
 			c += n;
 			w->begun = true;
 			continue;
 		}
-		walk_chunk(w, c++, first);
+		walk_chunk(w, c++);
 	}
 }
 

@@ -47,7 +47,8 @@ struct eddy_stats {
 	size_t stranded;   /* objects in rows of CPUs, cells and return rings */
 	size_t ring_bytes; /* of these, on their way between CPUs */
 	size_t active;     /* pages of slabs, runs and huge blocks */
-	size_t dirty;      /* free pages that may hold memory */
+	size_t dirty;      /* free pages that may hold memory, and
+			    those behind huge blocks */
 	size_t clean;      /* free pages known to be zero, or never claimable */
 	size_t
 	    in_hand; /* pages between two states, or lost by killed threads */

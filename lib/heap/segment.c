@@ -182,14 +182,15 @@ segment_is_free(struct eddy_heap *h, uint32_t i)
 }
 
 /*
- * Lowest n adjacent free segments, the first at an address that is a multiple
- * of align segments; false when there are none to be seen.
+ * Lowest n adjacent free segments from `from` on, the first at an address that
+ * is a multiple of align segments; false when there are none to be seen.
  */
 static bool
-find_segments(struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
+find_from(struct eddy_heap *h, uint32_t from, uint32_t n, uint32_t align,
+    uint32_t *ret)
 {
 	uint64_t below = h->base >> EDDY_LG_SEGMENT;
-	uint64_t i = eddy_align_up(below, align) - below;
+	uint64_t i = eddy_align_up(below + from, align) - below;
 
 	while (i + n <= h->n_segments) {
 		uint32_t k = 0;
@@ -203,6 +204,14 @@ find_segments(struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
 		i = eddy_align_up(below + i + k + 1, align) - below;
 	}
 	return false;
+}
+
+/* The first segment is left to small blocks, as long as there are others. */
+static bool
+find_segments(struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
+{
+	return (n > 1 && find_from(h, 1, n, align, ret)) ||
+	       find_from(h, 0, n, align, ret);
 }
 
 static bool
@@ -263,6 +272,7 @@ unmap_segment(struct eddy_heap *h, uint32_t segment)
 		    eddy_page_address(
 			h, segment * (uint32_t)EDDY_SEGMENT_CHUNKS + c, 0),
 		    EDDY_CHUNK);
+		/* relaxed: a statistic. */
 		(void)eddy_add_relaxed(&h->n_ready, (uint32_t)-1);
 	}
 	for (unsigned i = 0; i < EDDY_RUNMAP_WORDS; i++) {
