@@ -101,9 +101,68 @@ exhaust(void)
 	return 0;
 }
 
+/* How much of its address space a process can have as blocks of 1 MiB. */
+static int
+take_most(void)
+{
+	struct rlimit l;
+	size_t taken = 0;
+
+	(void)getrlimit(RLIMIT_AS, &l);
+	while (taken < l.rlim_cur && p_malloc(MIB) != NULL)
+		taken += MIB;
+	if (taken >= l.rlim_cur / 10 * 7)
+		return 0;
+	tap_diag("%zu of %zu MiB", taken / MIB, (size_t)l.rlim_cur / MIB);
+	return 1;
+}
+
+/*
+ * A limit below what the process has reserved already: a block that realloc
+ * would move page by page has its content, wherever that attempt failed.
+ */
+static int
+move_under_limit(void)
+{
+	enum { N = 4 * MIB };
+	struct rlimit l;
+	char *p[4];
+
+	for (size_t i = 0; i < COUNT(p); i++) {
+		p[i] = p_malloc(N);
+		memset(p[i], (int)i + 1, N);
+	}
+	(void)getrlimit(RLIMIT_AS, &l);
+	l.rlim_cur = 64 * (rlim_t)KIB * MIB;
+	if (setrlimit(RLIMIT_AS, &l) != 0)
+		return 77;
+	for (size_t i = 0; i < COUNT(p); i++) {
+		char *q = p_realloc(p[i], 3 * (size_t)N);
+
+		if (q == NULL)
+			return 1;
+		for (size_t k = 0; k < N; k++)
+			if (q[k] != (char)(i + 1))
+				return 2;
+		memset(q, 0x55, 3 * (size_t)N);
+		p[i] = q;
+	}
+	/* The places that they left, and those that they got. */
+	for (size_t i = 0; i < COUNT(p); i++) {
+		char *q = p_calloc(1, N);
+
+		for (size_t k = 0; k < N; k++)
+			if (q[k] != 0)
+				return 3;
+		p_free(p[i]);
+	}
+	return 0;
+}
+
 static void
 test_address_space(char **argv)
 {
+	static const rlim_t limit[] = {300, 600, 1100};
 	struct rlimit keep;
 	struct rlimit l;
 
@@ -120,6 +179,16 @@ test_address_space(char **argv)
 	(void)setrlimit(RLIMIT_AS, &keep);
 	tap_ok(probe_again(argv, "late", "700 MiB later"),
 	    "so it does when the limit is set in a running process");
+	tap_ok(probe_again(argv, "move", "64 GiB later"),
+	    "realloc keeps content when the limit is below what is reserved");
+	for (size_t i = 0; i < COUNT(limit); i++) {
+		l.rlim_cur = limit[i] * MIB;
+		(void)setrlimit(RLIMIT_AS, &l);
+		tap_ok(probe_again(argv, "most", "blocks of 1 MiB"),
+		    "70 %% of %u MiB of address space become blocks",
+		    (unsigned)limit[i]);
+	}
+	(void)setrlimit(RLIMIT_AS, &keep);
 	l = keep;
 	l.rlim_cur = 40 * (rlim_t)MIB;
 	(void)setrlimit(RLIMIT_DATA, &l);
@@ -386,6 +455,10 @@ main(int argc, char **argv)
 	tap_begin(argv);
 	if (strcmp(arg, "churn") == 0)
 		return churn_under_limit();
+	if (strcmp(arg, "most") == 0)
+		return take_most();
+	if (strcmp(arg, "move") == 0)
+		return move_under_limit();
 	if (strcmp(arg, "late") == 0) {
 		struct rlimit l = {700 * (rlim_t)MIB, 700 * (rlim_t)MIB};
 

@@ -3,7 +3,8 @@
  * env_signals.c - handlers that allocate, whatever they interrupt.
  *
  * Another thread sends the signals, so they hit every instruction of malloc
- * and free in turn.  Only eddy promises this: elsewhere it may hang.
+ * and free in turn.  A handler may vfork, too, whose child runs on the same
+ * memory.  Only eddy promises this: elsewhere it may hang.
  */
 #include "probe.h"
 
@@ -68,6 +69,58 @@ large_work(void *arg)
 	return NULL;
 }
 
+static volatile sig_atomic_t vforks;
+
+static void
+vforks_in_handler(int sig)
+{
+	int keep = errno;
+	pid_t pid = vfork();
+
+	(void)sig;
+	if (pid == 0)
+		_exit(0);
+	if (pid > 0 && waitpid(pid, NULL, 0) == pid)
+		vforks++;
+	errno = keep;
+}
+
+/*
+ * The thread's cache is set aside while a child of vfork runs: a slow path that
+ * the handler interrupted must be able to go on.
+ */
+static int
+vfork_in_handler(void)
+{
+	static struct own o[8];
+	struct sigaction sa = {
+	    .sa_handler = vforks_in_handler, .sa_flags = SA_RESTART};
+	struct sigevent ev = {
+	    .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	struct itimerspec its = {{0, 300000}, {0, 300000}};
+	uint64_t end = probe_ns() + (uint64_t)(probe_seconds(0.8) * 1e9);
+	unsigned long bad = 0;
+	timer_t timer;
+
+	alarm(30);
+	(void)sigaction(SIGUSR1, &sa, NULL);
+	if (timer_create(CLOCK_MONOTONIC, &ev, &timer) != 0 ||
+	    timer_settime(timer, 0, &its, NULL) != 0)
+		return 77;
+	/* Many blocks of many sizes: most calls take a slow path. */
+	for (unsigned i = 0; i < COUNT(o); i++)
+		own_begin(&o[i], i + 1, 16000);
+	while (probe_ns() < end || vforks < 500)
+		for (unsigned i = 0; i < 8000; i++)
+			own_step(&o[i % COUNT(o)]);
+	(void)timer_delete(timer);
+	for (unsigned i = 0; i < COUNT(o); i++) {
+		own_end(&o[i]);
+		bad += o[i].doubles + o[i].nulls;
+	}
+	return bad != 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -75,8 +128,9 @@ main(int argc, char **argv)
 	uint64_t end;
 	unsigned long bad = 0;
 
-	(void)argc;
 	tap_begin(argv);
+	if (argc > 1)
+		return vfork_in_handler();
 	tap_guard(30);
 	(void)sigaction(SIGUSR1, &sa, NULL);
 	for (unsigned i = 0; i < WORKERS; i++) {
@@ -86,7 +140,7 @@ main(int argc, char **argv)
 	for (intptr_t i = 0; i < WORKERS; i++)
 		(void)pthread_create(&worker[i], NULL,
 		    i == WORKERS - 1 ? large_work : work, (void *)i);
-	end = probe_ns() + (uint64_t)(probe_seconds(3) * 1e9);
+	end = probe_ns() + (uint64_t)(probe_seconds(2) * 1e9);
 	while (probe_ns() < end) {
 		struct timespec ts = {.tv_nsec = 20000};
 
@@ -104,5 +158,7 @@ main(int argc, char **argv)
 	tap_diag("%lu handlers allocated", atomic_load(&signals_taken));
 	tap_ok(atomic_load(&signals_taken) > 500, "signals arrive");
 	tap_ok(bad == 0, "no block is given to a handler and to its thread");
+	tap_ok(probe_again(argv, "vfork", "vfork"),
+	    "a handler may vfork in the middle of malloc and free");
 	return tap_end();
 }

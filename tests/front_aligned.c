@@ -46,6 +46,42 @@ test_matrix(void)
 	tap_ok(kept, "realloc of an aligned block keeps its content");
 }
 
+/* Beyond any segment: true or refused, and never paid for in memory. */
+static void
+test_beyond(void)
+{
+	enum { FIRST = 31, LAST = 40, N = 100 };
+	char *p[LAST + 1] = {NULL};
+	long before = probe_rss_kib();
+	bool held = true;
+
+	for (int a = FIRST; a <= LAST; a++) {
+		size_t mask = ((size_t)1 << a) - 1;
+		void *q = NULL;
+		int err = posix_memalign(&q, mask + 1, N);
+
+		if (err == ENOMEM)
+			continue;
+		if (err != 0 || q == NULL || ((uintptr_t)q & mask) != 0) {
+			tap_diag("2^%d: error %d, %p", a, err, q);
+			held = false;
+			continue;
+		}
+		p[a] = q;
+		memset(q, a, N);
+	}
+	tap_ok(held, "alignments of 2^31 to 2^40 are true or ENOMEM");
+	tap_ok(probe_rss_kib() - before < 8 * KIB,
+	    "and cost no memory but what is touched");
+	held = true;
+	for (int a = FIRST; a <= LAST; a++) {
+		held = held &&
+		       (p[a] == NULL || (p[a][0] == a && p[a][N - 1] == a));
+		p_free(p[a]);
+	}
+	tap_ok(held, "blocks so aligned lie apart");
+}
+
 static void
 test_others(void)
 {
@@ -178,6 +214,7 @@ main(int argc, char **argv)
 	tap_guard(60);
 	test_page_density(); /* first: on a heap without holes */
 	test_matrix();
+	test_beyond();
 	test_others();
 	test_sized_frees();
 	return tap_end();

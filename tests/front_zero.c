@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * front_zero.c - calloc's memory is zero: after use, after realloc, after a
- * trim, where madvise is refused and where it lies.
+ * trim, where madvise is refused and where it lies, where options fill blocks.
  */
 #include "probe.h"
 
@@ -96,12 +96,90 @@ test_usable_tail(void)
 	tap_ok(held, "calloc is zero right after a full block of its size");
 }
 
+/*
+ * Blocks of 8 MiB move from place to place, some filled by options on their
+ * way; what they leave must not pass as fresh.
+ */
+static int
+moves(void)
+{
+	const size_t n = 8 * MIB;
+
+	for (int i = 0; i < 2; i++) {
+		unsigned char *p = p_malloc(n);
+		unsigned char *wall = p_malloc(n);
+		unsigned char *q[3];
+
+		memset(p, 1, n);
+		p = p_realloc(p, 3 * n);
+		for (size_t k = 0; k < COUNT(q); k++) {
+			q[k] = p_calloc(1, n);
+			if (dirty_bytes(q[k], n) != 0)
+				return 1;
+		}
+		for (size_t k = 0; k < COUNT(q); k++)
+			p_free(q[k]);
+		p_free(wall);
+		p_free(p);
+	}
+	return 0;
+}
+
+/* zero:true: what realloc adds to a block is zero, on dirty memory, too. */
+static int
+zero_growth(void)
+{
+	static const size_t to[] = {
+	    2, 17, 100, 1000, 9000, 20000, 70000, 300000, 3 * MIB, 5 * MIB};
+
+	for (int round = 0; round < 3; round++) {
+		unsigned char *p = p_malloc(1);
+		size_t n = 1;
+
+		for (size_t i = 0; i < COUNT(to); i++) {
+			unsigned char *q = p_malloc(to[i]);
+
+			if (dirty_bytes(q, to[i]) != 0)
+				return 2;
+			memset(q, 0xff, to[i]);
+			p_free(q);
+			memset(p, 0xff, n);
+			p = p_realloc(p, to[i]);
+			if (p[0] != 0xff || p[n - 1] != 0xff ||
+			    dirty_bytes(p + n, to[i] - n) != 0)
+				return 3;
+			n = to[i];
+		}
+		p_free(p);
+	}
+	return moves();
+}
+
+static void
+test_options(char **argv)
+{
+	(void)setenv("EDDY_CONF", "junk:true", 1);
+	tap_ok(probe_again(argv, "moves", "junk:true"),
+	    "with junk:true calloc is zero where a block moved away");
+	(void)setenv("EDDY_CONF", "junk:true,zero:true", 1);
+	tap_ok(probe_again(argv, "moves", "junk:true,zero:true"),
+	    "with junk:true,zero:true, too");
+	(void)setenv("EDDY_CONF", "zero:true", 1);
+	tap_ok(probe_again(argv, "growth", "zero:true"),
+	    "with zero:true malloc and what realloc adds are zero");
+	(void)unsetenv("EDDY_CONF");
+}
+
 int
 main(int argc, char **argv)
 {
 	static const int nr[] = {SYS_madvise};
 
 	tap_begin(argv);
+	if (argc > 1 && strcmp(argv[1], "moves") == 0)
+		return moves();
+	if (argc > 1 && strcmp(argv[1], "growth") == 0)
+		return zero_growth();
 	if (argc > 1) {
 		if (!probe_refuse(nr, 1, argv[1][0] == 'r' ? EPERM : 0))
 			return 77;
@@ -113,6 +191,7 @@ main(int argc, char **argv)
 	tap_ok(churn(10) == 0, "calloc is zero over 10 rounds of dirty memory");
 	test_usable_tail();
 	test_untouched();
+	test_options(argv);
 	(void)setenv("MALLOC_CONF", "dirty_decay_ms:100,muzzy_decay_ms:0", 1);
 	tap_ok(probe_again(argv, "refused", "madvise refused"),
 	    "calloc is zero where madvise is refused");
