@@ -11,6 +11,9 @@
 #define EDDY_VERSION_PATCH  0
 #define EDDY_VERSION_STRING "0.1.0"
 
+#include <stddef.h>
+#include <stdlib.h> /* also for glibc's __THROW: no exception comes of it */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -51,6 +54,17 @@ extern const char *malloc_conf;
  */
 void malloc_stats_print(
     void (*write_cb)(void *, const char *), void *cbopaque, const char *opts);
+
+/*
+ * free_sized, free_aligned_sized - free(3); the sizes are not looked at.
+ *
+ * C23's, declared here for a <stdlib.h> that has them not yet; one that has
+ * says the same.  THREADS, FORK as free.
+ * SINCE      0.1
+ * SEE ALSO   eddy(3)
+ */
+void free_sized(void *p, size_t size) __THROW;
+void free_aligned_sized(void *p, size_t alignment, size_t size) __THROW;
 
 #ifdef __cplusplus
 }
