@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * chunk.pml - chunks in a segment: birth, claims, retirement, tail donation.
+ * chunk.pml - chunks in a segment: birth, claims, retirement, huge blocks.
  *
  * Two chunks, each of two pages that lie in two words.  A chunk in an arena
  * has an owner, free bits, and hints in two buckets (runs of one page, of
- * two) of the arena.  A huge block is chunk 0 whole and the first page of
- * chunk 1, which is born as an ordinary chunk with its second page free.
+ * two) of the arena.  A huge block is one chunk or both, whole, claimed and
+ * put in ascending order; it grows and shrinks by chunk 1.
  *
  * Segment bits S: a set bit may be taken by whoever clears it, as below.
+ * -DSPARE: an arena keeps the last chunk that became empty and retires the
+ * one before it.  -DDIRTY: what calloc believes of pages and chunks.
  * One step is one access to shared memory.  README.md lists the mutants.
  */
 #ifndef NP
@@ -20,18 +22,22 @@
 #define LAST	OPS
 #endif
 #define LIVE	!dead[me]
-#define HUGE	9
-#ifndef START0			/* a huge block; or 1: its tail's prefix only */
-#define START0	HUGE
-#endif
-#ifndef START1
-#define START1	1
+#define HUGE	8		/* and the number of chunks */
+#ifndef START0			/* chunk 0 as a huge block; 2: both chunks, */
+#define START0	1		/* 0: a page of chunk 1 */
 #endif
 
 bool S[2];			/* free chunks of the segment */
 byte owner[2];			/* arena 1 or 2, 0 in none */
 bool F[4];			/* free pages: chunk * 2 + page */
 bool H[12];			/* hints: arena * 4 + chunk * 2 + bucket */
+#ifdef SPARE
+byte spare[3];			/* of an arena: chunk + 1 */
+#endif
+#ifdef DIRTY
+bool PD[4], SD[2], U[2];	/* dirty pages, dirty chunks, uniform */
+bool data[4];			/* ghost: there is something else than 0 */
+#endif
 
 /* ghosts */
 byte page[4];			/* worker + 1 who has it in hand */
@@ -59,33 +65,74 @@ inline settle(bits)
 	}
 }
 
+#ifdef DIRTY
+/* eddy_pages_use, a write or not, eddy_pages_clean or not */
+inline use_page(i)
+{
+	assert(!data[i] || PD[i]);	/* calloc would not clear it */
+	if
+	:: data[i] = 1; PD[i] = 1
+	:: data[i] = 0; PD[i] = 0
+	fi
+}
+
+/* eddy_chunks_use, the same */
+inline use_chunk(i)
+{
+	assert(!data[(i) * 2] || (SD[i] && (U[i] || PD[(i) * 2])));
+	assert(!data[(i) * 2 + 1] || (SD[i] && (U[i] || PD[(i) * 2 + 1])));
+#ifndef NOUNIFORM
+	U[i] = 1;
+#endif
+	if
+	:: SD[i] = 1; data[(i) * 2] = 1; data[(i) * 2 + 1] = 1
+	:: SD[i] = 0; data[(i) * 2] = 0; data[(i) * 2 + 1] = 0
+	fi
+}
+#else
+#define use_page(i)	skip
+#define use_chunk(i)	skip
+#endif
+
 proctype worker(byte me, n)
 {
 	byte a;			/* arena that this operation is for */
 	byte c, p;		/* chunk, first page in hand */
-	byte have;		/* pages in hand: 1, 2, HUGE */
+	byte have;		/* in hand: 1 or 2 pages, or HUGE + 1, + 2 */
 	byte want, v, t, b;
-	bool again, fresh;
+	byte q;			/* chunk that is looked at by a search */
+	bool again;
 
 	if
-	:: atomic { LIVE && me == 0 -> have = START0; c = (have == 1) }
-	:: atomic { LIVE && me == 1 -> have = START1; c = 1; p = 1 }
-	:: atomic { LIVE && me > 1 }
+	:: atomic { LIVE && me == 0 && START0 > 0 -> have = HUGE + START0 }
+	:: atomic { LIVE && me == 0 && START0 == 0 -> have = 1; c = 1 }
+	:: atomic { LIVE && me == 1 && START0 < 2 -> have = 1; c = 1; p = 1 }
+	:: atomic { LIVE && (me > 1 || (me == 1 && START0 == 2)) }
 	fi;
 next:
-	atomic { LIVE; v = 0; t = 0; b = 0; again = 0; fresh = 0; want = 0;
+	atomic { LIVE; v = 0; t = 0; b = 0; q = 0; again = 0; want = 0;
 		owes[me] = 0;
+		/* it has what it thinks it has, and nothing else */
+		assert((whole[0] == me + 1) == (have > HUGE && c == 0));
+		assert((whole[1] == me + 1) ==
+		    (have == HUGE + 2 || (have > HUGE && c == 1)));
 		if
 		:: have == 1 || have == 2 -> goto PUT
-		:: have == HUGE -> goto FREEHUGE
+		:: have > HUGE -> goto FREEHUGE
+		:: have == HUGE + 1 && c == 0 && n > 0 -> n--; goto LONGER
+		:: have == HUGE + 2 && n > 0 -> n--; goto SHORTER
 		:: have == 0 && n > 0 -> n--; c = 0; p = 0;
 			if :: a = 1 :: a = 2 fi;
 			if
 			:: want = 1; goto SEARCH
 			:: want = 2; goto SEARCH
-			:: want = HUGE; goto CLAIMHUGE
+			:: a == 1 -> a = 0; goto CLAIMONE
+			:: a == 1 -> a = 0; goto CLAIMTWO
+#ifdef SPARE
+			:: goto GIVESPARE
+#endif
 			fi
-		:: n == 0 -> have = 0; c = 0; p = 0; a = 0; want = 0;
+		:: n == 0 -> have = 0; c = 0; p = 0; a = 0;
 			ended[me] = 1; goto out	/* may keep what it has */
 		fi }
 
@@ -124,7 +171,14 @@ PUT:
 #endif
 	atomic { LIVE; owes[me] = owes[me] & ~OWE(c);
 		if :: v == 2 -> skip :: else -> goto PUTDONE fi }
-
+#ifdef SPARE
+	atomic { LIVE; v = spare[t]; spare[t] = c + 1; owes[me] = 0;
+		if
+		:: v == 0 || v == c + 1 -> goto PUTDONE
+		:: else -> c = v - 1; owes[me] = OWERETIRE(c)
+		fi }
+#endif
+RETIRE:
 	/* eddy_runset_retire: a claim of all pages */
 #ifdef BELIEVE			/* what was seen, without taking it */
 	atomic { LIVE; F[c * 2] = 0; F[c * 2 + 1] = 0;
@@ -158,6 +212,9 @@ CLOSE:
 #endif
 	atomic { LIVE; owner[c] = 0; whole[c] = me + 1;
 		page[c * 2] = 0; page[c * 2 + 1] = 0; owes[me] = 0 }
+#if defined(DIRTY) && !defined(NODIRTYUP)
+	atomic { LIVE; SD[c] = PD[c * 2] || PD[c * 2 + 1] }
+#endif
 	atomic { LIVE; assert(!S[c] && NOPAGES(c) && !owner[c]);
 		whole[c] = 0; S[c] = 1 }
 #ifdef HINTSLATE
@@ -166,21 +223,43 @@ CLOSE:
 #endif
 PUTDONE:
 	atomic { LIVE; owes[me] = 0; v = 0; have = 0; t = 0; p = 0;
+		again = 0; c = q;
+		if :: want -> goto DOUBT :: else -> goto next fi }
+
+#ifdef SPARE			/* eddy_chunk_retire_spare, at any time */
+GIVESPARE:
+	atomic { LIVE; t = a; v = spare[t]; spare[t] = 0;
 		if
-		:: again && want -> again = 0; goto DOUBT
-		:: else -> again = 0; goto next
+		:: v == 0 -> goto next
+		:: else -> c = v - 1; owes[me] = OWERETIRE(c); goto RETIRE
+		fi }
+#endif
+
+	/* huge_release: chunk by chunk */
+FREEHUGE:
+	atomic { LIVE; assert(whole[c] == me + 1 && !S[c]);
+		assert(!owner[c] && NOPAGES(c));
+		whole[c] = 0; S[c] = 1;
+		if
+		:: have == HUGE + 2 -> have = HUGE + 1; c = 1; goto FREEHUGE
+		:: else -> have = 0; c = 0; goto next
 		fi }
 
-	/* eddy_large_free of a huge block: prefix by put, then the chunk */
-FREEHUGE:
-	atomic { LIVE; assert(whole[0] == me + 1 && page[2] == me + 1);
-		c = 1; p = 0; have = 1; t = owner[1];
-		assert(t && !owner[0] && NOPAGES(0)) }
-#ifdef TAILWHOLE		/* the tail goes back as a chunk, too */
-	atomic { LIVE; page[2] = 0; owner[1] = 0; S[1] = 1; have = 0 }
-	atomic { LIVE; whole[0] = 0; S[0] = 1; c = 0; goto next }
+	/* huge_resize: chunk 1 goes, or comes */
+SHORTER:
+	atomic { LIVE; assert(!S[1] && !owner[1] && NOPAGES(1));
+		whole[1] = 0; S[1] = 1; have = HUGE + 1; goto next }
+LONGER:
+#ifdef GROWBLIND		/* what was seen, without taking it */
+	atomic { LIVE; if :: S[1] -> skip :: else -> goto next fi }
+	atomic { LIVE; S[1] = 0;
+#else
+	atomic { LIVE;
+		if :: S[1] -> S[1] = 0 :: else -> goto next fi;
 #endif
-	atomic { LIVE; whole[0] = 0; assert(!S[0]); S[0] = 1; goto next }
+		assert(!owner[1] && NOPAGES(1) && !whole[1]);
+		whole[1] = me + 1; have = HUGE + 2; use_chunk(1);
+		goto next }
 
 	/* eddy_runset_claim */
 SEARCH:
@@ -193,7 +272,8 @@ BUCKET:
 		:: !HINT(a, 0, b) && !HINT(a, 1, b) && b == 0 ->
 			b = 1; goto BUCKET
 		:: !HINT(a, 0, b) && !HINT(a, 1, b) && b == 1 -> goto GROW
-		fi }
+		fi;
+		q = c }
 #ifdef OWNERFIRST
 	atomic { LIVE; if :: owner[c] == a -> skip :: else -> goto DOUBT fi }
 #endif
@@ -214,14 +294,19 @@ BUCKET:
 	:: atomic { LIVE && want == 1 }
 	fi;
 #ifdef OWNERFIRST
-	atomic { LIVE; assert(owner[c] == a); goto next }
+	atomic { LIVE; assert(owner[c] == a); goto USE }
 #else
 	atomic { LIVE;			/* in hand: now it is true */
 		if
-		:: owner[c] == a -> goto next
+		:: owner[c] == a -> goto USE
 		:: else -> again = 1; goto PUT
 		fi }
 #endif
+
+USE:
+	atomic { LIVE; use_page(c * 2 + p);
+		if :: have == 2 -> use_page(c * 2 + 1) :: else fi;
+		goto next }
 
 	/* nothing here for us: once, then grow */
 DOUBT:
@@ -250,31 +335,40 @@ GROW:
 		fi;
 		assert(!owner[c] && NOPAGES(c) && !whole[c]);
 		S[c] = 0; whole[c] = me + 1 }
-OPENED:
 #ifdef OWNERLATE
 	atomic { LIVE; whole[c] = 0; page[c * 2] = me + 1; have = 1;
 		F[c * 2 + 1] = 1; owes[me] = OWE(c) }
 	atomic { LIVE; owner[c] = a }
 #else
-	atomic { LIVE; owner[c] = a;
-		whole[c] = (want == HUGE -> whole[c] : 0);
+	atomic { LIVE; owner[c] = a; whole[c] = 0;
+		page[c * 2] = me + 1; page[c * 2 + 1] = me + 1;
+#ifdef DIRTY
 		if
-		:: want == HUGE -> whole[1] = 0
+		:: U[c] -> U[c] = 0;
+#ifndef KEEPBITS
+			PD[c * 2] = SD[c]; PD[c * 2 + 1] = SD[c]
+#endif
 		:: else
 		fi;
-		page[c * 2] = me + 1; page[c * 2 + 1] = me + 1;
-		if
-		:: want == 2 -> have = 2; goto next
-		:: want == 1 -> have = 1
-		:: want == HUGE -> have = HUGE
-		fi }
+#endif
+		have = want;
+		if :: want == 2 -> goto USE :: else fi }
 	atomic { LIVE; assert(!F[c * 2 + 1]); page[c * 2 + 1] = 0;
 		F[c * 2 + 1] = 1; settle(OWE(c)); owes[me] = OWE(c) }
 #endif
-	atomic { LIVE; HINT(a, c, 0) = 1; owes[me] = 0; goto next }
+	atomic { LIVE; HINT(a, c, 0) = 1; owes[me] = 0; goto USE }
 
-	/* a huge block: chunks 0 and 1 of the segment, in ascending order */
-CLAIMHUGE:
+	/* a huge block: whole chunks of the segment, in ascending order */
+CLAIMONE:
+	atomic { LIVE;
+		if
+		:: S[0] -> c = 0 :: S[1] -> c = 1
+		:: !S[0] && !S[1] -> goto next
+		fi;
+		assert(!owner[c] && NOPAGES(c) && !whole[c]);
+		S[c] = 0; whole[c] = me + 1; have = HUGE + 1; use_chunk(c);
+		goto next }
+CLAIMTWO:
 	atomic { LIVE;
 		if
 		:: S[0] -> S[0] = 0; whole[0] = me + 1;
@@ -283,11 +377,15 @@ CLAIMHUGE:
 		fi }
 	atomic { LIVE;
 		if
-		:: S[1] -> S[1] = 0; whole[1] = me + 1;
-			assert(!owner[1] && NOPAGES(1)); c = 1; goto OPENED
+		:: S[1] -> S[1] = 0; whole[1] = me + 1; have = HUGE + 2;
+			assert(!owner[1] && NOPAGES(1));
+			use_chunk(0); use_chunk(1); goto next
 		:: else -> skip
 		fi }
-	atomic { LIVE; whole[0] = 0; S[0] = 1; goto next }
+#ifndef KEEPHALF
+	atomic { LIVE; whole[0] = 0; S[0] = 1 }
+#endif
+	goto next;
 out:
 	skip
 }
@@ -310,12 +408,22 @@ proctype killer()
 init {
 	byte i, debt, f;
 
-	atomic {		/* chunk 1 of arena 1, both pages out */
-		owner[1] = 1; page[2] = 1; page[3] = 2;
+	atomic {
 		if
-		:: START0 == HUGE -> whole[0] = 1
-		:: else -> S[0] = 1
+		:: START0 == 2 -> whole[0] = 1; whole[1] = 1
+		:: START0 == 1 -> whole[0] = 1; owner[1] = 1; page[3] = 2;
+			F[2] = 1; HINT(1, 1, 0) = 1
+		:: START0 == 0 -> S[0] = 1; owner[1] = 1; page[2] = 1;
+			page[3] = 2
 		fi;
+#ifdef DIRTY			/* huge blocks are, pages not yet */
+		for (i : 0 .. 3) {
+			data[i] = (whole[i / 2] > 0)
+		};
+		for (i : 0 .. 1) {
+			SD[i] = (whole[i] > 0); U[i] = (whole[i] > 0)
+		};
+#endif
 		for (i : 0 .. NP - 1) {
 			if
 			:: i == NP - 1 -> run worker(i, LAST)
@@ -353,7 +461,11 @@ init {
 				    HINT(owner[i], i, 1) ||
 				    (f == 1 && HINT(owner[i], i, 0)));
 				/* what is all free has retired */
-				assert(f != 2 || (debt & OWERETIRE(i)))
+				assert(f != 2 || (debt & OWERETIRE(i))
+#ifdef SPARE
+				    || spare[owner[i]] == i + 1
+#endif
+				    )
 			fi
 		}
 	}

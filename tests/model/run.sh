@@ -87,19 +87,31 @@ fail a runhint -DTOPDOWN
 fail a runhint -DPLAINOR
 fail q runhint -DKILL=1 -DSTOPEARLY
 pass q chunk
-pass a chunk -DSTART0=1
+pass a chunk -DSTART0=0
+pass a chunk -DSTART0=2
 pass a chunk -DKILL=1
+pass a chunk -DSTART0=0 -DKILL=1
+pass a chunk -DSTART0=2 -DKILL=1
 pass a chunk -DNP=3 -DOPS=1 -DLAST=0
+pass a chunk -DSPARE -DOPS=2
+pass q chunk -DSPARE -DKILL=1
+pass a chunk -DSPARE -DOPS=2 -DLAST=1 -DKILL=1
+pass q chunk -DDIRTY -DSTART0=2
+pass a chunk -DDIRTY
 fail q chunk -DBELIEVE
 fail a chunk -DPUTFIRST
 fail a chunk -DHINTSLATE
-fail q chunk -DTAILWHOLE
 fail a chunk -DOWNERFIRST
 fail a chunk -DSTALEOWNER
 fail a chunk -DNORELOOK
 fail a chunk -DOWNERLATE
+fail q chunk -DGROWBLIND
+fail a chunk -DKEEPHALF
 fail a chunk -DKILL=1 -DNOHINTBACK
 fail a chunk -DKILL=1 -DROLLOLD
+fail q chunk -DDIRTY -DNOUNIFORM
+fail a chunk -DDIRTY -DKEEPBITS
+fail a chunk -DDIRTY -DNODIRTYUP
 pass q cells
 fail a cells -DLOADSTORE
 fail a cells -DBLINDPUT
@@ -146,16 +158,22 @@ fail a slot -DBATCH -DREFILLEARLY
 fail a slot -DBATCH -DFLUSHWRAP
 fail a slot -DBATCH -DOPENED -DOBJ3 -DDRAINERS=0 -DFLUSHLATE
 fail a slot -DSTUCK -DNOCANCEL
-pass q init -DOPS=2
-pass a init -DNP=3
+pass q init
+pass a init -DOPS=2
+pass a init -DNP=3 -DLAST=0
+pass a init -DOPENED -DLAST=3
 fail a init -DPUBLISHFIRST
 fail q init -DBLINDPUBLISH
 fail a init -DKEEP
 fail a init -DUNMAPHEAP
-fail a init -DCOMMITFIRST
 fail a init -DLIMITFIRST
 fail a init -DHOLE
 fail q init -DLIMITSTORE
+fail a init -DREADYFIRST
+fail q init -DMAPMORE
+fail a init -DREADYKEPT
+fail a init -DUNMAPLATE
+fail a init -DOPENED -DLAST=3 -DREADYSTALE
 END
 }
 
