@@ -15,6 +15,8 @@
 #define PLANNED_LG 38
 /* Enough for every ring and a thousand threads in the middle of it. */
 #define LIMITED_BATCHES 2048
+/* Chunks from which on a limit set at run time is looked for: 128 MiB. */
+#define FIRST_LIMIT_CHECK 64
 /* Sets of cells: threads without rseq share them by a hash. */
 #define N_CELL_SETS 16
 /* Slots in front of CPU 0: an index of -1 or -2 falls on a closed row. */
@@ -222,6 +224,8 @@ lay_heap(const struct plan *p, const struct ground *g)
 	h->max_batches = p->n_batches;
 	h->reservation_size = g->size;
 	h->fixed_size = p->fixed;
+	/* relaxed: published by HEAP-R1. */
+	eddy_store_relaxed(&h->ask_limit_at, FIRST_LIMIT_CHECK);
 
 	h->segment_hints = p->segment_hints;
 	for (unsigned i = 0; i < h->segment_hints.n_levels; i++) {

@@ -170,6 +170,8 @@ struct eddy_heap {
 	_Atomic uint32_t spare_segment;
 	/* Chunks made accessible.  W, R: any CPU.  O: none: a count. */
 	_Atomic uint32_t n_ready;
+	/* From so many on the limit on addresses is looked at.  The same. */
+	_Atomic uint32_t ask_limit_at;
 	/* Set once cells are writable.  W: any.  O: HEAP-R2 -> HEAP-A2. */
 	_Atomic uint32_t cells_ready;
 	/* The same of each CPU's slot, a bit each. */

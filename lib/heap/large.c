@@ -247,8 +247,7 @@ eddy_large_move(struct eddy_heap *h, void *from, void *to, size_t size)
 	/* relaxed: a budget, not exact. */
 	if (size < MIN_MOVE || (uintptr_t)from % page != 0 ||
 	    (uintptr_t)to % page != 0 || size % page != 0 ||
-	    eddy_load_relaxed(&h->n_moves) >= MAX_MOVES ||
-	    eddy_os_address_limit() != SIZE_MAX)
+	    eddy_load_relaxed(&h->n_moves) >= MAX_MOVES)
 		return EDDY_NOT_MOVED;
 	(void)eddy_add_relaxed(&h->n_moves, 1); /* relaxed: as above */
 	if (eddy_os_move(from, to, size) == 0) {

@@ -69,16 +69,23 @@ raise_limit(struct eddy_heap *h, uint32_t to)
 
 /*
  * A limit on the address space that was set after the start: the reservation
- * is older than it, so the kernel does not hold us to it; we do.
+ * is older than it, so the kernel does not hold us to it; we do.  The kernel is
+ * asked from 128 MiB on, and again when the heap has grown by a quarter: small
+ * programs in a sandbox that kills for a system call too many never ask.
  */
 static bool
 within_limit(struct eddy_heap *h, unsigned n)
 {
-	size_t limit = eddy_os_address_limit();
+	/* relaxed, all: statistics; a limit to the quarter will do. */
+	uint32_t ready = eddy_load_relaxed(&h->n_ready) + n;
+	size_t limit;
 
-	/* relaxed: a statistic; a limit to the chunk will do. */
-	return limit == SIZE_MAX ||
-	       (eddy_load_relaxed(&h->n_ready) + n) * EDDY_CHUNK <= limit;
+	if (ready < eddy_load_relaxed(&h->ask_limit_at))
+		return true;
+	limit = eddy_os_address_limit();
+	if (limit == SIZE_MAX)
+		eddy_store_relaxed(&h->ask_limit_at, ready + ready / 4);
+	return ready * EDDY_CHUNK <= limit;
 }
 
 static int
