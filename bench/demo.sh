@@ -56,14 +56,16 @@ status_kb()
 
 row()
 {
-	printf '%-36s %11s %11s %9s\n' "$1" "$2" "$3" "$4"
+	printf '%-36s %10s %10s %7s  %s\n' "$@"
 }
 
-# compare_row TEXT GLIBC EDDY: the last column is eddy over glibc
+# compare_row BETTER TEXT GLIBC EDDY: the fourth column is eddy over glibc;
+# BETTER is "higher" or "lower".
 compare_row()
 {
-	row "$1" "${2:--}" "${3:--}" "$(awk -v a="${2:-0}" -v b="${3:-0}" \
-		'BEGIN { if (a + 0 > 0 && b + 0 > 0) printf "x %.2f", b / a }')"
+	row "$2" "${3:--}" "${4:--}" "$(awk -v a="${3:-0}" -v b="${4:-0}" \
+		'BEGIN { if (a + 0 > 0 && b + 0 > 0) printf "x %.2f", b / a }')" \
+		"$1 is better"
 }
 
 # preload NAME: what to preload. A program linked to an allocator of its own,
@@ -128,13 +130,13 @@ redis()
 	have redis-server redis-benchmark redis-cli || return 0
 	redis_run glibc && redis_run eddy || return 0
 	for test in SET GET LPUSH HSET LRANGE_100; do
-		compare_row "redis $test, requests/s" "$(rate $test glibc)" \
+		compare_row higher "redis $test, requests/s" "$(rate $test glibc)" \
 			"$(rate $test eddy)"
 	done
-	compare_row "redis, KiB at the end" \
+	compare_row lower "redis, KiB at the end" \
 		"$(field rss_kb "$tmp/redis.glibc")" \
 		"$(field rss_kb "$tmp/redis.eddy")"
-	compare_row "redis, KiB at most" \
+	compare_row lower "redis, KiB at most" \
 		"$(field peak_kb "$tmp/redis.glibc")" \
 		"$(field peak_kb "$tmp/redis.eddy")"
 }
@@ -209,7 +211,7 @@ timed_rows()
 	for what in s peak_kb; do
 		unit=seconds
 		[ $what = s ] || unit='KiB at most'
-		compare_row "$1, $unit" "$(field $what "$tmp/$2.glibc")" \
+		compare_row lower "$1, $unit" "$(field $what "$tmp/$2.glibc")" \
 			"$(field $what "$tmp/$2.eddy")"
 	done
 }
@@ -250,10 +252,17 @@ compiler()
 	timed_rows "gcc -O2" gcc
 }
 
-row "" glibc eddy "eddy is"
+row "" glibc eddy "eddy is" ""
 redis
 python
 compiler
+if [ -f "$tmp/redis.eddy" ]; then
+	cat <<-'END'
+
+	redis: Debian's comes with jemalloc. For the column "glibc" libc is
+	preloaded, so that it is measured over libc's malloc, not jemalloc's.
+	END
+fi
 for program in $skipped; do
 	echo "demo: $program is missing; install it to see its rows"
 done
@@ -262,3 +271,10 @@ if [ "$failed" -ne 0 ]; then
 	exit 1
 fi
 echo "demo: every program ended well and gave the same answers under both"
+cat <<END
+
+The library is $so; to try it on a program:
+    LD_PRELOAD=$so PROGRAM
+To install it, as root: make -C BUILD install && ldconfig, where BUILD is the
+folder that it was built in${EDDY_BUILDDIR:+, $EDDY_BUILDDIR}.
+END
