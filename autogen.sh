@@ -19,6 +19,15 @@ say()
 	printf 'autogen.sh: %s\n' "$*"
 }
 
+usage()
+{
+	cat <<-'EOF'
+	./autogen.sh             make ./configure, nothing else
+	./autogen.sh TARGET...   packages, ./configure, its run, make TARGET...
+	                         (all, check, demo, lint, bench, models, stress ...)
+	EOF
+}
+
 # What a target needs: package, the file that shows it is there without dpkg,
 # and why.  "all" is needed by every target.
 packages()
@@ -130,7 +139,7 @@ install_packages()
 if [ $# -gt 0 ]; then
 	case $1 in
 	-*)
-		sed -n '4,13s/^# \{0,1\}//p' "$0"
+		usage
 		exit 2
 		;;
 	esac
@@ -155,5 +164,19 @@ else
 fi
 # shellcheck disable=SC2086 # a list of arguments
 $configure ${CONFIGURE_ARGS:-}
+# Before a build of minutes; make's own database knows the targets.
+make -rpq .PHONY >make.targets 2>/dev/null || :
+for target; do
+	case $target in
+	-* | *=*) continue ;;
+	esac
+	if ! cut -d : -f 1 make.targets | grep -qxF -e "$target"; then
+		rm make.targets
+		say "no target is named $target" >&2
+		usage >&2
+		exit 2
+	fi
+done
+rm make.targets
 make -j"${JOBS:-$(nproc)}"
 exec make "$@"
