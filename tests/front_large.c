@@ -114,12 +114,34 @@ test_giant(void)
 	tap_ok(same, "realloc to the size it has leaves it where it is");
 }
 
+/* Whole segments that are cut where they are, then freed: twice a pair. */
+static int
+cut_segments(void)
+{
+	const size_t gib = 1024 * (size_t)MIB;
+
+	for (int i = 0; i < 4; i++) {
+		char *p = aligned_alloc(2 * gib, gib);
+		char *q;
+
+		if (p == NULL)
+			return 1;
+		p[0] = 1;
+		q = p_realloc(p, 300 * (size_t)MIB);
+		if (q == NULL || q[0] != 1)
+			return 1;
+		p_free(q);
+	}
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	tap_begin(argv);
 	if (argc > 1)
-		return half_the_range();
+		return strcmp(argv[1], "cut") == 0 ? cut_segments()
+						   : half_the_range();
 	tap_guard(60);
 	test_buffers_and_records();
 	test_one_at_a_time();
@@ -127,5 +149,8 @@ main(int argc, char **argv)
 	(void)setenv("EDDY_CONF", "lg_range:30", 1);
 	tap_ok(probe_again(argv, "half", "lg_range:30"),
 	    "600 of 1024 MiB can be had again after their free");
+	(void)setenv("EDDY_CONF", "lg_range:36", 1);
+	tap_ok(probe_again(argv, "cut", "lg_range:36"),
+	    "whole segments can be cut in place and freed, again and again");
 	return tap_end();
 }

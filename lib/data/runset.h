@@ -53,7 +53,8 @@ struct eddy_runmap {
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t dirty[EDDY_RUNMAP_WORDS];
 	/*
-	 * Segments only: chunks whose memory is accessible.  Never cleared.
+	 * Segments only: chunks whose memory is accessible.  Cleared
+	 * only by who has the whole segment in hand.
 	 * W, R: any CPU.  O: SEG-R3 -> SEG-A3.
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t ready[EDDY_RUNMAP_WORDS];

@@ -320,8 +320,8 @@ eddy_segments_claim(
 		eddy_segments_put(h, *ret, n);
 		return false;
 	}
-	if (last != EDDY_SEGMENT_CHUNKS)
-		eddy_segment_open(h, *ret + n - 1, last);
+	/* Even if all of it is kept: the block may shrink. */
+	eddy_segment_open(h, *ret + n - 1, last);
 	return true;
 }
 
@@ -430,6 +430,12 @@ eddy_chunks_claim(struct eddy_heap *h, unsigned n, unsigned align,
 		    r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos, n);
 		if (!search_segments(h, n, align, EDDY_ONLY_READY, &r))
 			return false;
+		/* Read again: they may have been unmapped in between. */
+		if (make_ready(h, r.id, r.pos, n) != 0) {
+			eddy_chunks_put(
+			    r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos, n);
+			return false;
+		}
 		*ret_chunk = r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos;
 		return true;
 	}
