@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # check-doc.sh [FOLDER] - what the documents name exists; `make lint` calls it.
-#  - Paths of the tree in *.md and in the comments of lib/ and include/, with
+#  - Paths of the tree in *.md and in the comments of lib/, numa/ and include/, with
 #    "*" as in the shell; tests and programs without their .c or .sh.
 #  - Links from page to page.
 #  - Identifiers in `quotes` that have a "_", and all in ARCHITECTURE.md.
@@ -26,13 +26,13 @@ pages()
 	ls ./*.md stress/*.md bench/*.md tests/*.md tests/*/*.md 2>/dev/null
 }
 
-folders='lib|include|tests|stress|bench|man|scripts|tools|cmake|build-aux'
+folders='lib|numa|include|tests|stress|bench|man|scripts|tools|cmake|build-aux'
 
 paths()
 {
 	{
 		pages
-		find lib include -name '*.[chS]' -type f
+		find lib numa include -name '*.[chS]' -type f
 	} | xargs grep -oHE "(^|[^A-Za-z0-9_./<-])($folders)/[A-Za-z0-9_./*-]*" |
 		sed -E "s#:.*[^A-Za-z0-9_./*-](($folders)/)#:\1#; s#[.-]+\$##" |
 		sort -u
@@ -58,7 +58,7 @@ for page in $(pages); do
 done >"$tmp/links"
 
 # Words of the tree, so that one look at it is enough.
-find lib include man stress tests bench scripts -type f \
+find lib numa include man stress tests bench scripts -type f \
 	! -name '*.md' -print0 |
 	xargs -0 grep -ohE '[A-Za-z_][A-Za-z0-9_]*' |
 	cat - configure.ac Makefile.am autogen.sh |

@@ -43,7 +43,7 @@ files()
 c_files()
 {
 	for p in '*.c' '*.h'; do
-		files "$p" lib include tests stress bench tools
+		files "$p" lib numa include tests stress bench tools
 	done
 }
 
@@ -97,7 +97,7 @@ check_man()
 check_headers()
 {
 	bad=0
-	for h in $(files '*.h' lib include); do
+	for h in $(files '*.h' lib numa include); do
 		# Other machines' assembly is not for this compiler.
 		case $h in
 		lib/arch/"$arch"/*) ;;
@@ -125,17 +125,19 @@ check_headers()
 
 check_orders()
 {
-	{ files '*.c' lib; files '*.h' lib; } |
+	{ files '*.c' lib numa; files '*.h' lib numa; } |
 		xargs "$AWK" -f scripts/check-orders.awk
 }
 
 check_layers()
 {
-	{ files '*.c' lib; files '*.h' lib; } | xargs "$AWK" '
+	{ files '*.c' lib numa; files '*.h' lib numa; } | xargs "$AWK" '
 	BEGIN {
 		n = split("base arch os data heap policy ctl front", room, " ")
 		for (i = 1; i <= n; i++)
 			level[room[i]] = i
+		# Beside data: neither includes the other.
+		level["numa"] = level["data"]
 		# The options and their reader stand on os alone.
 		free["lib/ctl/ctl_gen.h"] = free["lib/ctl/conf.h"] = 1
 	}
@@ -145,17 +147,24 @@ check_layers()
 		split(FILENAME, me, "/")
 		if (q[2] ~ /\.c$/)
 			fault("includes a .c")
-		if (split(q[2], it, "/") < 3 || it[1] != "lib" || q[2] in free)
+		n = split(q[2], it, "/")
+		if (q[2] in free || (it[1] != "numa" &&
+		    (n < 3 || it[1] != "lib")))
 			next
-		if (!(it[2] in level))
-			fault("no room " it[2])
-		else if (level[it[2]] > level[me[2]])
-			fault(me[2] " includes " it[2] ", which is above it")
+		# A room is a folder of lib/, or numa/.
+		to = it[1] == "lib" ? it[2] : it[1]
+		from = me[1] == "lib" ? me[2] : me[1]
+		if (!(to in level))
+			fault("no room " to)
+		else if (level[to] > level[from])
+			fault(from " includes " to ", which is above it")
+		else if (level[to] == level[from] && to != from)
+			fault(from " includes " to ", which is beside it")
 	}
 	END { exit bad > 0 }'
 	status=$?
 	# A file is known by its name.
-	twice=$({ files '*.c' lib; files '*.h' lib include; } |
+	twice=$({ files '*.c' lib numa; files '*.h' lib numa include; } |
 		grep -v '^lib/arch/[^/]*/' | sed 's|.*/||' | sort | uniq -d)
 	[ -z "$twice" ] || { echo "two files named $twice"; status=1; }
 	return "$status"
@@ -183,7 +192,7 @@ check_words()
 {
 	bad=0
 	ALLOW=
-	lib=$({ files '*.c' lib; files '*.h' lib; files '*.h' include; })
+	lib=$({ files '*.c' lib numa; files '*.h' lib numa include; })
 	all=$(c_files; files '*.sh' scripts tests stress bench tools
 		files '*.S' lib; files '*.am' . ; files '*.awk' scripts)
 	all=$(printf '%s\n' "$all" | grep -vxF scripts/lint.sh)
@@ -275,7 +284,7 @@ check_symbols()
 check_options()
 {
 	bad=0
-	sources=$(files '*.c' lib; files '*.h' lib)
+	sources=$(files '*.c' lib numa; files '*.h' lib numa)
 	sources=$(printf '%s\n' "$sources" | grep -v '^lib/ctl/conf[a-z_]*\.[ch]$')
 	fields=$(sed -n 's/^field: *//p' lib/ctl/ctl.tab | sort -u)
 	for f in $fields; do
@@ -328,7 +337,7 @@ check_listed()
 {
 	bad=0
 	[ -n "${EDDY_DISTFILES:-}" ] || { echo "only under make"; return 1; }
-	for d in lib include tests stress bench tools scripts man; do
+	for d in lib numa include tests stress bench tools scripts man; do
 		[ ! -d "$d" ] || find "$d" -type f ! -name '*.mk.am' \
 			! -path '*/__pycache__/*'
 	done | grep -v '/\.' | sort >"$tmp/files"
