@@ -38,8 +38,8 @@ struct eddy_placement {
 	bool bind;
 	bool interleave; /* spread what is bound over has_memory */
 	bool fake;       /* node ids are not the kernel's */
-	/* 0, or why option topology was not followed, a negative errno value;
-	 * -EINVAL: it is no topology.  The machine's own holds instead. */
+	/* 0, or -EINVAL: the text of option topology is none, and the machine's
+	 * own holds instead. */
 	int topology_error;
 	/* Kernel's id of the node that a home's memory shall lie on. */
 	int16_t node_of_home[EDDY_MAX_HOMES];
@@ -67,6 +67,17 @@ struct eddy_placement {
  */
 void eddy_placement_find(struct eddy_placement *p, enum eddy_opt_numa numa,
     enum eddy_opt_home home, const char *topology);
+
+/*
+ * eddy_placement_draw - the part of it that asks nobody: homes from facts.
+ *
+ * Pre:     *p is zero; numa is not off.
+ * allowed  nodes that the cpuset allows; NULL when that is not known.
+ * policy   eddy_policy_of_process().
+ */
+void eddy_placement_draw(struct eddy_placement *p, struct eddy_topology *t,
+    enum eddy_opt_numa numa, enum eddy_opt_home home, bool fake,
+    const uint64_t *allowed, int policy);
 
 /*
  * eddy_placement_of_cpu - home of a CPU.

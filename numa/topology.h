@@ -50,9 +50,16 @@ struct eddy_topology {
 	uint16_t node_of_llc[EDDY_MAX_CPUS];
 	/* [from][to], as the firmware states them; rows of online nodes. */
 	uint8_t distance[EDDY_MAX_NODES][EDDY_MAX_NODES];
-	/* Scratch of the reader: the file it is at, the CPUs of a list. */
-	uint64_t cpus[EDDY_MAX_CPUS / 64];
+	/*
+	 * Scratch of the reader and of eddy_placement_draw: the file at hand,
+	 * the CPUs of a list, a node's domain of CPUs without caches; what was
+	 * counted of a node, the home of a domain.
+	 */
 	char text[65536];
+	uint64_t cpus[EDDY_MAX_CPUS / 64];
+	uint16_t bare_llc_of_node[EDDY_MAX_NODES];
+	uint16_t n_of_node[EDDY_MAX_NODES];
+	uint8_t home_of_llc[EDDY_MAX_CPUS];
 };
 
 /*
@@ -76,11 +83,35 @@ int eddy_topology_read(struct eddy_topology *t, const char *root, bool llc);
  */
 int eddy_topology_fake(struct eddy_topology *t, const char *text);
 
-/* Members of the sets above. */
+/* Sets of nodes are bits by id. */
 static inline bool
 eddy_node_in(const uint64_t *set, unsigned node)
 {
 	return node < EDDY_MAX_NODES && (set[node / 64] >> node % 64 & 1) != 0;
+}
+
+/* The smallest member that is >= from, or EDDY_MAX_NODES. */
+static inline unsigned
+eddy_node_next(const uint64_t *set, unsigned from)
+{
+	while (from < EDDY_MAX_NODES) {
+		uint64_t w = set[from / 64] >> from % 64;
+
+		if (w != 0)
+			return from + eddy_ctz64(w);
+		from = (from / 64 + 1) * 64;
+	}
+	return EDDY_MAX_NODES;
+}
+
+static inline unsigned
+eddy_node_count(const uint64_t *set)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < EDDY_MAX_NODES / 64; i++)
+		n += (unsigned)__builtin_popcountll(set[i]);
+	return n;
 }
 
 #endif /* EDDY_TOPOLOGY_H */
