@@ -173,6 +173,24 @@ entry_resize(struct entry *e, size_t size, uint64_t *random)
 }
 
 void
+entry_release(struct entry *e)
+{
+	publish(e, ENTRY_FULL);
+}
+
+void
+entry_move(struct entry *from, struct entry *to)
+{
+	stamp(from, true);
+	to->key = from->key;
+	to->size = from->size;
+	to->block = from->block;
+	from->block = NULL;
+	publish(to, ENTRY_FULL);
+	publish(from, ENTRY_EMPTY);
+}
+
+void
 entry_verify(const struct entry *e)
 {
 	stamp(e, true);

@@ -38,6 +38,9 @@ void entry_forget(struct entry *e);
 void entry_fill(struct entry *e, size_t size, enum how how, uint64_t *random);
 void entry_drain(struct entry *e);
 void entry_resize(struct entry *e, size_t size, uint64_t *random);
+/* Back to full; the block verified and moved to another claimed entry. */
+void entry_release(struct entry *e);
+void entry_move(struct entry *from, struct entry *to);
 
 /* Verifies a full entry without taking it: only when nobody else runs. */
 void entry_verify(const struct entry *e);

@@ -24,6 +24,7 @@ enum { LONG_S = 30 };
 struct rig rig;
 
 static pid_t main_pid;
+static cpu_set_t first_cpus;
 static unsigned n_tests;
 static unsigned n_bad;
 static unsigned n_wanted; /* failures that were asked for */
@@ -80,6 +81,18 @@ rig_ok(bool good, const char *format, ...)
 	}
 	va_start(ap, format);
 	put_test(good, format, ap);
+	va_end(ap);
+}
+
+void
+rig_ok_skip(const char *format, ...)
+{
+	char head[48];
+	va_list ap;
+
+	(void)snprintf(head, sizeof(head), "ok %u # SKIP ", ++n_tests);
+	va_start(ap, format);
+	put(head, format, ap);
 	va_end(ap);
 }
 
@@ -240,6 +253,7 @@ rig_start(int argc, char **argv, double default_seconds)
 	struct sigaction sa = {.sa_handler = on_deadline};
 
 	main_pid = getpid();
+	(void)sched_getaffinity(0, sizeof(first_cpus), &first_cpus);
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--on") == 0 && i + 1 < argc) {
 			library = argv[++i];
@@ -247,10 +261,14 @@ rig_start(int argc, char **argv, double default_seconds)
 			rig.expect_failure = true;
 		} else if (strcmp(argv[i], "--no-signals") == 0) {
 			rig.no_signals = true;
+		} else if (rig.takes_word && rig.word == NULL &&
+			   argv[i][0] != '-') {
+			rig.word = argv[i];
 		} else {
 			rig_diag(
 			    "options: [--on LIBRARY|none] [--expect-failure]"
-			    " [--no-signals]");
+			    " [--no-signals]%s",
+			    rig.takes_word ? " [NAME]" : "");
 			_exit(2);
 		}
 	}
@@ -382,6 +400,12 @@ rig_pin(unsigned cpu)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	(void)sched_setaffinity(0, sizeof(set), &set);
+}
+
+void
+rig_unpin(void)
+{
+	(void)sched_setaffinity(0, sizeof(first_cpus), &first_cpus);
 }
 
 unsigned

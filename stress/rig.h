@@ -25,6 +25,8 @@ struct rig {
 	bool expect_failure; /* a stall or a broken bound is wanted */
 	unsigned patience_s; /* without progress for so long: a stall */
 	bool no_signals;     /* leave out handlers that allocate */
+	bool takes_word;  /* set before rig_start: one argument may be a name */
+	const char *word; /* that name, or NULL */
 };
 
 extern struct rig rig;
@@ -36,6 +38,8 @@ void rig_start(int argc, char **argv, double default_seconds);
 
 void rig_diag(const char *format, ...) RIG_PRINTF(1, 2);
 void rig_ok(bool good, const char *format, ...) RIG_PRINTF(2, 3);
+/* A point that cannot be tried here; the description says why. */
+void rig_ok_skip(const char *format, ...) RIG_PRINTF(1, 2);
 int rig_end(void);
 _Noreturn void rig_skip(const char *why);
 
@@ -74,6 +78,7 @@ void rig_sleep_us(unsigned us);
 int rig_futex_wait(const _Atomic uint32_t *word, uint32_t value, unsigned ms);
 void rig_futex_wake(const _Atomic uint32_t *word);
 void rig_pin(unsigned cpu);
+void rig_unpin(void); /* where the program was at first */
 unsigned rig_cpus(void);
 
 #endif /* EDDY_STRESS_RIG_H */

@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh - the long stress: EDDY_TIME seconds of mixed, a tenth for others.
+# run.sh - the long stress: EDDY_TIME seconds of mixed and of each pattern of
+# flow, a tenth for others.
 #
 #	run.sh [PROGRAM...]
 #
-# PROGRAM:claim runs it without restartable sequences.  Prints what each
-# program says and a summary; exits 1 if any has failed.
+# PROGRAM:claim runs it without restartable sequences, PROGRAM:homes with two
+# homes; flow then has a tenth as well.  Prints what each program says and a
+# summary; exits 1 if any has failed.
 # EDDY_SO is the library, EDDY_BUILDDIR holds stress/.
 set -u
 dir=${EDDY_BUILDDIR:-.}/stress
@@ -14,16 +16,19 @@ tenth=$((time / 10))
 [ "$tenth" -ge 5 ] || tenth=5
 bad=
 [ $# -gt 0 ] || set -- freeze freeze_step kill threads fork_any \
-	freeze:claim freeze_step:claim kill:claim mixed:claim mixed
+	freeze:claim freeze_step:claim kill:claim flow:claim mixed:claim \
+	freeze:homes freeze_step:homes kill:homes flow:homes mixed:homes \
+	mixed flow
 for program; do
 	seconds=$tenth
 	conf=${EDDY_CONF:-}
-	[ "$program" != mixed ] || seconds=$time
 	case $program in
+	mixed | flow) seconds=$time ;;
 	*:claim) conf=${conf:+$conf,}rseq:false ;;
+	*:homes) conf=${conf:+$conf,}topology:2x1x1 ;;
 	esac
 	echo "== $program, $seconds s"
-	EDDY_CONF=$conf EDDY_TIME=$seconds "$dir/${program%:claim}"
+	EDDY_CONF=$conf EDDY_TIME=$seconds "$dir/${program%:*}"
 	status=$?
 	case $status in
 	0 | 77) ;;
