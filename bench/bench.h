@@ -49,6 +49,7 @@ struct bench_workload {
 extern const struct bench_workload bench_single[];
 extern const struct bench_workload bench_sized[];
 extern const struct bench_workload bench_threaded[];
+extern const struct bench_workload bench_flow[];
 extern const struct bench_workload bench_memory[];
 
 int bench_fork_run(const struct bench_params *params, struct bench_result *ret);
@@ -71,9 +72,11 @@ void bench_extra(struct bench_result *ret, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void bench_run_blocks(
     bench_block *block, void *ctx, unsigned ms, struct bench_result *ret);
+void bench_sleep_us(unsigned us);
 void bench_sleep_ms(unsigned ms);
 
 void *bench_map(size_t n_bytes);
+void *bench_map_sparse(size_t n_bytes, size_t piece);
 size_t bench_mapped_kb(void);
 uint64_t bench_random(uint64_t *state);
 uint16_t *bench_table_index(size_t limit, uint64_t seed);

@@ -112,32 +112,49 @@ bench_run_blocks(
 }
 
 void
-bench_sleep_ms(unsigned ms)
+bench_sleep_us(unsigned us)
 {
 	struct timespec ts = {
-	    .tv_sec = ms / 1000,
-	    .tv_nsec = (long)(ms % 1000) * 1000000L,
+	    .tv_sec = us / 1000000,
+	    .tv_nsec = (long)(us % 1000000) * 1000L,
 	};
 
 	while (nanosleep(&ts, &ts) != 0)
 		;
 }
 
+void
+bench_sleep_ms(unsigned ms)
+{
+	bench_sleep_us(ms * 1000);
+}
+
+/*
+ * Memory whose pages are there, or if pieces are larger than a page, the first
+ * page of each.
+ */
 void *
-bench_map(size_t n_bytes)
+bench_map_sparse(size_t n_bytes, size_t piece)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t len = (n_bytes + page - 1) & ~(page - 1);
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		bench_die("no memory for the harness's tables");
 	(void)madvise(p, len, MADV_NOHUGEPAGE);
-	for (size_t i = 0; i < len; i += page)
+	for (size_t i = 0; i<len; i += piece> page ? piece : page) {
 		((volatile char *)p)[i] = 0;
-	mapped_bytes += len;
+		mapped_bytes += page;
+	}
 	return p;
+}
+
+void *
+bench_map(size_t n_bytes)
+{
+	return bench_map_sparse(n_bytes, 0);
 }
 
 size_t

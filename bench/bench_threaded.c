@@ -5,23 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench_ring.h"
 
 enum {
 	LOCAL_BLOCK = 200, /* operations between two looks at the stop flag */
-	RING_MAX = 4096,
 	FAN = 4,
 	SHORT_OBJECTS = 64,
-	SPINS = 2000, /* before a ring's end gives its CPU away */
-};
-
-/* W: one end only. Each end keeps its own idea of the other's index. */
-struct ring {
-	_Alignas(BENCH_LINE) _Atomic size_t tail; /* W: producer */
-	size_t seen_head;
-	_Alignas(BENCH_LINE) _Atomic size_t head; /* W: consumer */
-	size_t seen_tail;
-	_Alignas(BENCH_LINE) void *slots[RING_MAX];
 };
 
 struct team;
@@ -110,7 +99,7 @@ team_run(unsigned n, void *(*body)(void *), unsigned from, unsigned n_count,
 	struct bench_span span;
 
 	team_body = body;
-	team.spins = bench_cpus() > 1 ? SPINS : 0;
+	team.spins = bench_cpus() > 1 ? RING_SPINS : 0;
 	for (unsigned i = 0; i < n; i++) {
 		team.workers[i].id = i;
 		team.workers[i].team = &team;
@@ -225,47 +214,6 @@ ring_wait(unsigned *n)
 		(void)sched_yield();
 }
 
-static bool
-ring_try_push(struct ring *r, size_t n_slots, void *p)
-{
-	size_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-
-	if (tail - r->seen_head == n_slots) {
-		r->seen_head =
-		    atomic_load_explicit(&r->head, memory_order_acquire);
-		if (tail - r->seen_head == n_slots)
-			return false;
-	}
-	r->slots[tail & (n_slots - 1)] = p;
-	atomic_store_explicit(&r->tail, tail + 1, memory_order_release);
-	return true;
-}
-
-static void *
-ring_try_pop(struct ring *r, size_t n_slots)
-{
-	size_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
-	void *p;
-
-	if (head == r->seen_tail) {
-		r->seen_tail =
-		    atomic_load_explicit(&r->tail, memory_order_acquire);
-		if (head == r->seen_tail)
-			return NULL;
-	}
-	p = r->slots[head & (n_slots - 1)];
-	atomic_store_explicit(&r->head, head + 1, memory_order_release);
-	return p;
-}
-
-/* Takes what an object says, as a reader of a message would. */
-static void
-read_object(const void *p)
-{
-	if (*(const size_t *)p != (size_t)p)
-		bench_die("an object changed on its way");
-}
-
 /* Thread 0 consumes and counts, thread 1 produces. */
 static void *
 ring_body(void *arg)
@@ -288,7 +236,7 @@ ring_body(void *arg)
 				continue;
 			}
 			n = 0;
-			read_object(p);
+			ring_read_object(p);
 			if (!bare)
 				free(p);
 			count(w, 1);
@@ -350,7 +298,7 @@ fan_body(void *arg)
 		if (consumer) {
 			p = ring_try_pop(&team.rings[at], n_slots);
 			if (p != NULL) {
-				read_object(p);
+				ring_read_object(p);
 				free(p);
 				count(w, 1);
 				n = 0;

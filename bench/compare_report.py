@@ -8,6 +8,8 @@ import statistics
 import subprocess
 import sys
 
+import compare_flow
+
 PEERS = ["glibc", "jemalloc", "mimalloc", "tcmalloc"]
 LEAN = ["jemalloc", "mimalloc", "tcmalloc"]  # whose peak memory is the mark
 FRONT = ("pair_", "burst_", "mixed")
@@ -41,9 +43,12 @@ def summarize(data):
                  "peak_kb": statistics.median(peak_kb(r) for r in runs),
                  "noise": max(r.get("noise", 0) for r in runs),
                  "n": len(runs)}
-            for key in ("after_ratio", "full_ratio", "build_ns_per_op"):
+            for key in ("after_ratio", "full_ratio", "build_ns_per_op",
+                        "bare_ns", "bare_ratio"):
                 if key in runs[0]:
-                    c[key] = statistics.median(r[key] for r in runs)
+                    q1, mid, q3 = quartiles([r[key] for r in runs])
+                    c[key] = mid
+                    c[key + "_spread"] = (q3 - q1) / 2 / mid if mid else 0.0
             if "points" in runs[0]:
                 c["points"] = [
                     [runs[0]["points"][i][0],
@@ -94,15 +99,19 @@ def number(x):
     return "%.1f" % x if x >= 100 else "%.2f" % x
 
 
+def about(data):
+    m = data["machine"]
+    return ("%s, %s CPUs, Linux %s, %s; huge pages: %s; medians of %d rounds%s"
+            "\n" % (m["cpu"], m["n_cpus"], m["kernel"], m["libc"],
+                    m["huge_pages"], data["rounds"],
+                    ", quick" if data["quick"] else ""))
+
+
 def markdown(data, table):
     names = data["allocators"]
     has = "eddy" in names
-    m = data["machine"]
     what = "CPU time" if data["metric"].startswith("cpu") else "wall time"
-    out = ["%s, %s CPUs, Linux %s, %s; huge pages: %s; medians of %d rounds%s"
-           % (m["cpu"], m["n_cpus"], m["kernel"], m["libc"], m["huge_pages"],
-              data["rounds"], ", quick" if data["quick"] else ""), "",
-           "ns per operation (%s times CPUs in use), ± half the quartile "
+    out = ["ns per operation (%s times CPUs in use), ± half the quartile "
            "distance; the best peer in bold" % what, ""]
     head = ["workload"] + names + (["eddy/best"] if has else [])
     out += ["| " + " | ".join(head) + " |",
@@ -276,13 +285,19 @@ def plot(data, table, out):
 def write(data, out, strict):
     """Writes results.json, results.md and the plot; prints the tables."""
     os.makedirs(out, exist_ok=True)
-    table = summarize(data)
-    goals = targets(table)
-    text = markdown(data, table)
+    all_rows = summarize(data)
+    flow = [t for t in all_rows if t["row"].get("table") == "flow"]
+    table = [t for t in all_rows if t not in flow]
+    goals = targets(table) + compare_flow.targets(flow)
+    text = about(data) + "\n"
+    if table:
+        text += markdown(data, table) + "\n"
+    if flow:
+        text += compare_flow.markdown(data, flow)
     data["summary"] = {
         "workloads": {t["row"]["name"]: {"best": t["best"],
                                          "allocators": t["cells"]}
-                      for t in table},
+                      for t in all_rows},
         "geomean": {n: geomean(table, n) for n in data["allocators"]},
         "growth": {n: growth(table, n) for n in data["allocators"]},
         "targets": goals,
@@ -294,12 +309,13 @@ def write(data, out, strict):
     print(text)
     for met, goal in goals:
         print("%-6s %s" % ("met" if met else "MISSED", goal))
-    noisy = sorted(t["row"]["name"] for t in table
+    noisy = sorted(t["row"]["name"] for t in all_rows
                    if any(c["noise"] > 0.08 for c in t["cells"].values()))
     if noisy:
         print("other work ran beside: " + " ".join(noisy))
     print("%d s; results in %s/results.json; %s"
-          % (data["took_s"], out, plot(data, table, out)))
+          % (data["took_s"], out,
+             plot(data, table, out) if table else "no plot: flow.tab alone"))
     if data["errors"]:
         print("%d runs failed" % len(data["errors"]), file=sys.stderr)
         return 1

@@ -27,6 +27,7 @@ static const struct bench_workload *const rooms[] = {
     bench_single,
     bench_sized,
     bench_threaded,
+    bench_flow,
     bench_memory,
 };
 
