@@ -102,7 +102,7 @@ vfork_in_handler(void)
 	unsigned long bad = 0;
 	timer_t timer;
 
-	alarm(30);
+	tap_alarm(30);
 	(void)sigaction(SIGUSR1, &sa, NULL);
 	if (timer_create(CLOCK_MONOTONIC, &ev, &timer) != 0 ||
 	    timer_settime(timer, 0, &its, NULL) != 0)
@@ -141,7 +141,7 @@ main(int argc, char **argv)
 		(void)pthread_create(&worker[i], NULL,
 		    i == WORKERS - 1 ? large_work : work, (void *)i);
 	end = probe_ns() + (uint64_t)(probe_seconds(2) * 1e9);
-	while (probe_ns() < end) {
+	while (probe_ns() < end || atomic_load(&signals_taken) <= 500) {
 		struct timespec ts = {.tv_nsec = 20000};
 
 		for (int i = 0; i < WORKERS; i++)

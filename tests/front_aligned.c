@@ -211,6 +211,7 @@ main(int argc, char **argv)
 {
 	(void)argc;
 	tap_begin(argv);
+	probe_small_pages();
 	tap_guard(60);
 	test_page_density(); /* first: on a heap without holes */
 	test_matrix();

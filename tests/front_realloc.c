@@ -188,6 +188,7 @@ main(int argc, char **argv)
 {
 	(void)argc;
 	tap_begin(argv);
+	probe_small_pages();
 	tap_guard(100);
 	test_matrix();
 	test_walk();

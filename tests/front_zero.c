@@ -185,6 +185,7 @@ main(int argc, char **argv)
 			return 77;
 		tap_exec(argv[0], NULL);
 	}
+	probe_small_pages();
 	tap_guard(100);
 	if (getenv("EDDY_TAP_CHILD") != NULL)
 		return churn(6) != 0;

@@ -79,6 +79,16 @@ probe_rss_kib(void)
 	return strtol(end, NULL, 10) * (sysconf(_SC_PAGESIZE) / KIB);
 }
 
+/*
+ * probe_small_pages - resident memory is then what was touched: the kernel may
+ * otherwise make a huge page of each touch, and says nothing of the library.
+ */
+static inline void
+probe_small_pages(void)
+{
+	(void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
 /* probe_maps - how many mappings this process has. */
 static inline int
 probe_maps(void)
@@ -123,7 +133,7 @@ probe_child_begin(unsigned seconds)
 
 	for (size_t i = 0; i < COUNT(fatal); i++)
 		signal(fatal[i], SIG_DFL);
-	alarm(seconds);
+	tap_alarm(seconds);
 }
 
 /* probe_wait - the status of a child, as text that says what happened. */
