@@ -17,7 +17,7 @@
 enum {
 	SLICES = 9, /* of each kind */
 	ENDS_MAX = 16,
-	READY = 2, /* ready-made objects a producer, per slot of its ring */
+	READY = 4, /* ready-made objects a producer, per slot of its ring */
 };
 
 /* What all threads do now. */
