@@ -54,6 +54,7 @@ packages()
 	check strace strace counts system calls
 	check gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc builds for aarch64
 	check libjemalloc2 - the peer that a test must see fail
+	check libnuma-dev - sees the machine for itself, to compare
 	check pkg-config pkg-config tests the installed package files
 	check cmake cmake tests the installed package files
 	demo redis-server redis-server a server run on the library

@@ -6,11 +6,7 @@
 
 enum { MASK_WORDS = 8192 / 64 }; /* CPUs that Linux can be built for */
 
-/* No quota, or none that can be read. */
-#define NO_LIMIT UINT64_MAX
-
 struct scratch {
-	uint64_t mask[MASK_WORDS];
 	char cgroup[16384]; /* /proc/self/cgroup */
 	char path[8192];    /* the file at hand: its directory comes first */
 	char value[64];
@@ -88,7 +84,7 @@ static uint64_t
 quota(uint64_t us, uint64_t period_us)
 {
 	if (us == 0 || period_us == 0)
-		return NO_LIMIT;
+		return EDDY_NO_QUOTA;
 	return us / period_us + (us % period_us != 0);
 }
 
@@ -101,7 +97,7 @@ read_v2(struct scratch *b, size_t n)
 
 	if (!take_number(&s, &us) || !take(&s, ' ') ||
 	    !take_number(&s, &period_us) || !take(&s, '\n'))
-		return NO_LIMIT; /* "max 100000" and the like */
+		return EDDY_NO_QUOTA; /* "max 100000" and the like */
 	return quota(us, period_us);
 }
 
@@ -113,10 +109,10 @@ read_v1(struct scratch *b, size_t n)
 	uint64_t period_us;
 
 	if (!take_number(&s, &us) || !take(&s, '\n'))
-		return NO_LIMIT; /* -1 and the like */
+		return EDDY_NO_QUOTA; /* -1 and the like */
 	s = read_value(b, n, "/cpu.cfs_period_us");
 	if (!take_number(&s, &period_us) || !take(&s, '\n'))
-		return NO_LIMIT;
+		return EDDY_NO_QUOTA;
 	return quota(us, period_us);
 }
 
@@ -141,11 +137,11 @@ static uint64_t
 smallest(struct scratch *b, size_t base, struct text path,
     uint64_t (*read)(struct scratch *b, size_t n))
 {
-	uint64_t best = NO_LIMIT;
+	uint64_t best = EDDY_NO_QUOTA;
 	size_t n = add(b, base, path.at, (size_t)(path.end - path.at));
 
 	if (n == sizeof(b->path) || has_dots(path))
-		return NO_LIMIT;
+		return EDDY_NO_QUOTA;
 	for (;;) {
 		uint64_t q;
 
@@ -183,7 +179,7 @@ read_line(struct scratch *b, const char *root, struct text line, bool hybrid)
 	static const char mount[] = "/sys/fs/cgroup";
 	struct text list;
 	uint64_t id;
-	uint64_t q = NO_LIMIT;
+	uint64_t q = EDDY_NO_QUOTA;
 	uint64_t q2;
 	size_t base = add(b, 0, root, length(root));
 	size_t at;
@@ -221,7 +217,7 @@ static uint64_t
 cgroup_quota(struct scratch *b, const char *root)
 {
 	static const char file[] = "/proc/self/cgroup";
-	uint64_t best = NO_LIMIT;
+	uint64_t best = EDDY_NO_QUOTA;
 	struct text s = {b->cgroup, b->cgroup};
 	size_t n = add(b, 0, root, length(root));
 	bool hybrid = false;
@@ -249,13 +245,27 @@ cgroup_quota(struct scratch *b, const char *root)
 	return best;
 }
 
-static unsigned
-affinity(uint64_t *mask)
+uint64_t
+eddy_usable_quota(const char *root)
 {
-	/* The main thread's: others may be pinned to one CPU each. */
+	struct scratch *b = eddy_os_reserve(sizeof(*b));
+	uint64_t q = EDDY_NO_QUOTA;
+
+	if (b == NULL)
+		return q;
+	if (eddy_os_commit(b, sizeof(*b)) == 0)
+		q = cgroup_quota(b, root);
+	eddy_os_unmap(b, sizeof(*b));
+	return q;
+}
+
+static unsigned
+affinity(void)
+{
+	uint64_t mask[MASK_WORDS] = {0};
 	long pid = eddy_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
-	long r = eddy_syscall(SYS_sched_getaffinity, pid,
-	    MASK_WORDS * sizeof(*mask), mask, 0, 0, 0);
+	long r = eddy_syscall(
+	    SYS_sched_getaffinity, pid, sizeof(mask), mask, 0, 0, 0);
 	unsigned n = 0;
 
 	/* What the kernel does not write stays zero. */
@@ -267,17 +277,9 @@ affinity(uint64_t *mask)
 unsigned
 eddy_usable_cpus(const char *root)
 {
-	struct scratch *b = eddy_os_reserve(sizeof(*b));
-	unsigned n = 1;
-	uint64_t q;
+	uint64_t q = eddy_usable_quota(root);
+	unsigned n = affinity();
 
-	if (b == NULL)
-		return n;
-	if (eddy_os_commit(b, sizeof(*b)) == 0) {
-		n = affinity(b->mask);
-		q = cgroup_quota(b, root);
-		n = q < n ? (unsigned)q : n;
-	}
-	eddy_os_unmap(b, sizeof(*b));
+	n = q < n ? (unsigned)q : n;
 	return n > 0 ? n : 1;
 }

@@ -14,16 +14,28 @@
 
 /*
  * eddy_usable_cpus - the smaller of the CPUs in the affinity mask of the
- * process (its main thread) and its CPU quota, rounded up.
+ * process (its main thread's: others may be pinned to one CPU each) and its
+ * CPU quota.
+ *
+ * root     see eddy_usable_quota.
+ * Returns: >= 1; 1 where nothing can be read at all.
+ */
+unsigned eddy_usable_cpus(const char *root);
+
+/*
+ * eddy_usable_quota - CPU quota of the process, in CPUs, rounded up.
  *
  * root     "", or a directory that has proc/self/cgroup and sys/fs/cgroup.
  *
- * The quota is the smallest of cpu.max (cgroup v2) or cpu.cfs_quota_us /
+ * It is the smallest of cpu.max (cgroup v2) or cpu.cfs_quota_us /
  * cpu.cfs_period_us (v1) of the process's cgroup and all above it that can be
- * seen; none where nothing can be read.
+ * seen.  Hierarchies are looked for where they are mounted by custom.  Of a
+ * cgroup outside the cgroup namespace of the process nothing is known.
  *
- * Returns: >= 1.
+ * Returns: >= 1; EDDY_NO_QUOTA where there is none or nothing can be read.
  */
-unsigned eddy_usable_cpus(const char *root);
+uint64_t eddy_usable_quota(const char *root);
+
+#define EDDY_NO_QUOTA UINT64_MAX
 
 #endif /* EDDY_USABLE_H */

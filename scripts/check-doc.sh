@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # check-doc.sh [FOLDER] - what the documents name exists; `make lint` calls it.
-#  - Paths of the tree in *.md and in the comments of lib/, numa/ and include/, with
-#    "*" as in the shell; tests and programs without their .c or .sh.
+#  - Paths of the tree in *.md and in the comments of lib/, numa/ and include/,
+#    with "*" as in the shell; tests and programs without their .c or .sh.
 #  - Links from page to page.
 #  - Identifiers in `quotes` that have a "_", and all in ARCHITECTURE.md.
 #  - Each name of lib/eddy.map that is no operator is in a manual page.

@@ -36,7 +36,7 @@ compile() {
 }
 
 compile_all() {
-	for f in lib/*/*.c lib/arch/aarch64/*.S; do
+	for f in lib/*/*.c numa/*.c lib/arch/aarch64/*.S; do
 		compile $target-gcc "$f" \
 			"$made/$(echo "$f" | tr / _).o" || return 1
 	done
@@ -44,6 +44,7 @@ compile_all() {
 
 link_all() {
 	$target-gcc -shared -o "$made/libeddy.so" "$made"/lib_*.o \
+		"$made"/numa_*.o \
 		-Wl,-soname,libeddy.so.0 -Wl,-z,now -Wl,-z,relro \
 		-Wl,-z,defs -Wl,--version-script=lib/eddy.map
 }
