@@ -111,8 +111,13 @@ def targets(table):
         peer, c = best(cells, DEBIAN)
         if c:
             r = e["bare_ratio"] / c["bare_ratio"]
-            ret.append([r <= PEER, "%s: %.2f of %s (%.2f)"
-                        % (name, r, peer, PEER)])
+            text = "%s: %.2f of %s (%.2f)" % (name, r, peer, PEER)
+            met = r <= PEER
+            if PEER * c["bare_ratio"] < BARE:
+                # half of it is no more than the ring itself
+                text += ", or within %.2f of bare" % BARE
+                met = met or e["bare_ratio"] <= BARE
+            ret.append([met, text])
         peer, c = best(cells, others(cells))
         if c:
             r = e["bare_ratio"] / c["bare_ratio"]
