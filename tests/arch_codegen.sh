@@ -202,7 +202,7 @@ END {
 			fault("aborts into itself")
 	}
 	print n + 0 " sections"
-	exit faults > 0 || n != 9
+	exit faults > 0 || n != 10
 }
 EOF
 

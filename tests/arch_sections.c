@@ -28,7 +28,8 @@
 #	define ROW           48u
 #	define HOME          1024u
 #	define CLOSED        ((uint64_t)UINT32_MAX << 32)
-#	define N_DESCRIPTORS 9
+#	define N_DESCRIPTORS 10
+#	define COUNTER       32768
 
 struct row {
 	uint32_t cur;
@@ -236,6 +237,12 @@ limits(uint32_t cpu, uint32_t gen, uint64_t value)
 	    &area, (uintptr_t)slots, HOME + ROW, cpu, gen, value);
 }
 
+static int
+add(uint64_t n)
+{
+	return eddy_section_add(&area, (uintptr_t)slots, COUNTER, n);
+}
+
 /* All five at once, for rows where none may succeed. */
 static bool
 all_fail(uint32_t cpu)
@@ -405,6 +412,35 @@ test_limits(void)
 		held &= unchanged();
 	}
 	tap_ok(held, "limits: both at once, if CPU and generation are right");
+}
+
+static void
+test_add(void)
+{
+	uint64_t *counter;
+	bool held = true;
+
+	for (int cpu = -2; cpu < 2; cpu++) {
+		lay(cpu, 3);
+		keep();
+		held &= add(5) == EDDY_SECTION_FAIL && unchanged();
+		held &= area_kept((uint32_t)cpu);
+	}
+	tap_ok(held, "add: a slot that is not ready fails");
+	held = true;
+	for (int cpu = 0; cpu < 2; cpu++) {
+		lay(cpu, 3);
+		row_at(cpu, 0)->beg = 1;
+		counter = (uint64_t *)(void *)(slot_of(cpu) + COUNTER);
+		*counter = UINT32_MAX;
+		keep();
+		held &= add((uint64_t)7 << 32) == EDDY_SECTION_OK;
+		held &= *counter == UINT32_MAX + ((uint64_t)7 << 32);
+		held &= area_kept((uint32_t)cpu);
+		*counter = UINT32_MAX;
+		held &= unchanged();
+	}
+	tap_ok(held, "add: 64 bits, of this CPU");
 }
 
 static void
@@ -719,6 +755,12 @@ test_aborts(void)
 	held = limits(1, 5, CLOSED) == EDDY_SECTION_ABORT && n_aborts == 1;
 	protect(0, PROT_READ | PROT_WRITE);
 	tap_ok(held && unchanged(), "limits: an abort leaves the row");
+	row_at(1, 0)->beg = 1;
+	keep();
+	protect(0, PROT_READ);
+	held = add(1) == EDDY_SECTION_ABORT && n_aborts == 2;
+	protect(0, PROT_READ | PROT_WRITE);
+	tap_ok(held && unchanged(), "add: an abort leaves the counter");
 }
 
 static void
@@ -760,6 +802,7 @@ main(void)
 	test_refill();
 	test_flush();
 	test_limits();
+	test_add();
 	test_closed();
 	for (unsigned k = 0; k < 3; k++)
 		test_alloc(k);

@@ -8,7 +8,7 @@
 #define EDDY_LAYOUT_H
 
 /* A CPU's slot: EDDY_SLOT_SIZE bytes at slots + (index << EDDY_LG_SLOT). */
-#define EDDY_LG_SLOT   19
+#define EDDY_LG_SLOT   20
 #define EDDY_SLOT_SIZE (1 << EDDY_LG_SLOT)
 
 /* Row header: {u32 cur, gen, end, beg} at slot + row offset. */
@@ -22,6 +22,8 @@
  * which malloc adds to the row of the size class.
  */
 #define EDDY_SLOT_HOME 4
+/* Its beg word is not zero once the slot may be written. */
+#define EDDY_SLOT_READY 12
 
 /* struct rseq */
 #define EDDY_RSEQ_CPU 4

@@ -23,6 +23,7 @@
  *           p[0 .. n) = [c - 8n ..); row.cur = c - 8n
  *   limits  fail unless cpu_id == cpu and row.gen == gen;
  *           {row.end, row.beg} = limits (one store of 64 bits)
+ *   add     fail unless slot.ready; [slot + at] += n (64 bits)
  *
  * n is 1 or more.  Model: tests/model/slot.pml.
  */
@@ -87,6 +88,9 @@ int eddy_section_flush(struct eddy_rseq *area, uintptr_t slots, uint32_t row,
     void **p, uint32_t *n);
 int eddy_section_limits(struct eddy_rseq *area, uintptr_t slots, uint32_t row,
     uint32_t cpu, uint32_t gen, uint64_t limits);
+/* A counter of the CPU's: exact, and no locked instruction. */
+int eddy_section_add(
+    struct eddy_rseq *area, uintptr_t slots, uint32_t at, uint64_t n);
 
 #else
 #	define EDDY_HAS_SECTIONS 0
@@ -105,6 +109,9 @@ int eddy_section_limits(struct eddy_rseq *area, uintptr_t slots, uint32_t row,
 #	define eddy_section_limits(area, slots, row, cpu, gen, limits) \
 		((void)(slots), (void)(row), (void)(cpu), (void)(gen),  \
 		    (void)(limits), EDDY_SECTION_FAIL)
+#	define eddy_section_add(area, slots, at, n)                 \
+		((void)(area), (void)(slots), (void)(at), (void)(n), \
+		    EDDY_SECTION_FAIL)
 #endif
 
 #endif /* EDDY_RSEQ_H */

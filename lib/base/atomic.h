@@ -46,6 +46,9 @@
 	atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
 
 /* The failure order is relaxed: whoever fails looks again or gives up. */
+#define eddy_cas_relaxed(p, e, v)                \
+	atomic_compare_exchange_strong_explicit( \
+	    (p), (e), (v), memory_order_relaxed, memory_order_relaxed)
 #define eddy_cas_acquire(p, e, v)                \
 	atomic_compare_exchange_strong_explicit( \
 	    (p), (e), (v), memory_order_acquire, memory_order_relaxed)

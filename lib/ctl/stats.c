@@ -5,8 +5,6 @@
 #include "lib/heap/pagemap.h"
 #include "lib/heap/returns.h"
 
-static_assert(EDDY_N_ARENAS == 1, "one home: rows 1 .. of each slot");
-
 static uint64_t
 peek(_Atomic uint64_t *p)
 {
@@ -270,31 +268,35 @@ count_ready(struct walk *w)
 
 /* A row's capacity in bytes and what it holds. */
 static uint64_t
-row_count(struct eddy_row *r, unsigned row, uint32_t *ret_bytes)
+row_count(
+    struct eddy_heap *h, unsigned cpu, uint32_t place, uint32_t *ret_bytes)
 {
+	struct eddy_row *r = eddy_cache_row(h, cpu, place);
+	unsigned depth = eddy_classes[place / 16 % EDDY_HOME_ROWS].depth;
 	uint64_t limits = peek(&r->limits);
 	uint32_t end = (uint32_t)limits;
-	uint32_t beg = (uint32_t)(limits >> 32);
+	uint32_t beg = eddy_cache_row_begin(h, cpu, place);
 	/* relaxed: a statistic; sections of that CPU move it. */
 	uint32_t cur = eddy_load_relaxed(&r->cur);
 	uint32_t n;
 
 	*ret_bytes = end > beg ? end - beg : 0;
-	if (beg == 0 || beg == UINT32_MAX || cur <= beg)
+	if (cur <= beg)
 		return 0;
 	n = (cur - beg) / 8;
 	/* A row whose capacity was cut may hold more than that. */
-	return n < eddy_classes[row].depth ? n : eddy_classes[row].depth;
+	return n < depth ? n : depth;
 }
 
 struct eddy_stats_cached
 eddy_stats_cpu_row(struct eddy_heap *h, unsigned cpu, unsigned row)
 {
 	struct eddy_slot_stats *s = eddy_cache_stats(h, cpu);
-	struct eddy_stats_cached c;
+	struct eddy_stats_cached c = {0};
 	uint32_t bytes;
 
-	c.n_cached = row_count(eddy_cache_row(h, cpu, row * 16), row, &bytes);
+	for (uint32_t home = 0; home < h->n_homes; home++)
+		c.n_cached += row_count(h, cpu, eddy_place(home, row), &bytes);
 	c.refills = peek(&s->row[row].refills);
 	c.overflows = peek(&s->row[row].overflows);
 	return c;
@@ -338,7 +340,7 @@ eddy_stats_cells(
     struct eddy_heap *h, unsigned set, struct eddy_stats_cache *ret)
 {
 	/* HEAP-A2: else they were never written. */
-	if (h == NULL || set >= h->n_cell_sets ||
+	if (h == NULL || set >= eddy_cache_n_cells(h) ||
 	    !eddy_load_acquire(&h->cells_ready))
 		return false;
 	*ret = (struct eddy_stats_cache){0};
@@ -363,12 +365,14 @@ walk_rings(struct eddy_heap *h, struct eddy_stats *st)
 	size_t descriptors =
 	    eddy_load_relaxed(&h->n_batches) * sizeof(struct eddy_batch);
 
-	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
-		unsigned n = eddy_returns_count(h, row * 16);
+	for (uint32_t home = 0; home < h->n_homes; home++)
+		for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
+			unsigned n =
+			    eddy_returns_count(h, eddy_place(home, row));
 
-		st->row[row].cached += n;
-		st->ring_bytes += n * eddy_row_size(row);
-	}
+			st->row[row].cached += n;
+			st->ring_bytes += n * eddy_row_size(row);
+		}
 	descriptors = eddy_align_up(descriptors, EDDY_PAGE);
 	st->metadata += descriptors;
 	st->metadata_mapped += descriptors;
@@ -383,21 +387,24 @@ walk_caches(struct eddy_heap *h, struct eddy_stats *st)
 		st->n_cpus++;
 		st->aborts += peek(&eddy_cache_stats(h, cpu)->aborts);
 		st->metadata += 2 * EDDY_PAGE; /* headers and counters */
-		st->metadata_mapped += EDDY_SLOT_SIZE;
+		st->metadata_mapped += eddy_cache_slot_size(h);
 		for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
 			uint32_t bytes;
 
 			add_row(st, eddy_stats_cpu_row(h, cpu, row), row);
-			(void)row_count(
-			    eddy_cache_row(h, cpu, row * 16), row, &bytes);
-			st->metadata += bytes;
+			for (uint32_t i = 0; i < h->n_homes; i++) {
+				(void)row_count(
+				    h, cpu, eddy_place(i, row), &bytes);
+				st->metadata += bytes;
+			}
 		}
 	}
 	/* HEAP-A2: else the cells were never written. */
 	if (!eddy_load_acquire(&h->cells_ready))
 		return;
-	st->metadata_mapped += h->n_cell_sets * sizeof(struct eddy_cell_set);
-	for (unsigned set = 0; set < h->n_cell_sets; set++) {
+	st->metadata_mapped +=
+	    eddy_cache_n_cells(h) * sizeof(struct eddy_cell_set);
+	for (unsigned set = 0; set < eddy_cache_n_cells(h); set++) {
 		struct eddy_stats_cache used;
 
 		if (!eddy_stats_cells(h, set, &used))

@@ -5,6 +5,7 @@
 #include "lib/ctl/conf.h"
 #include "lib/ctl/stats.h"
 #include "lib/ctl/text.h"
+#include "lib/heap/cpu_cache.h"
 
 struct print {
 	struct eddy_text text;
@@ -321,7 +322,8 @@ text_caches(struct print *p)
 		text_cache(&p->text, i, &c);
 	}
 	any = false;
-	for (unsigned i = 0; p->h != NULL && i < p->h->n_cell_sets; i++) {
+	for (unsigned i = 0; p->h != NULL && i < eddy_cache_n_cells(p->h);
+	     i++) {
 		if (!eddy_stats_cells(p->h, i, &c))
 			continue;
 		if (!any)
@@ -468,7 +470,8 @@ json_caches(struct print *p)
 	}
 	eddy_text_add(&p->text, "],\"cells\":[");
 	before = "{";
-	for (unsigned i = 0; p->h != NULL && i < p->h->n_cell_sets; i++) {
+	for (unsigned i = 0; p->h != NULL && i < eddy_cache_n_cells(p->h);
+	     i++) {
 		if (!eddy_stats_cells(p->h, i, &c))
 			continue;
 		json_cache(&p->text, before, i, &c);

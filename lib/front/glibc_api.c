@@ -15,6 +15,7 @@
 #include "lib/ctl/stats.h"
 #include "lib/ctl/text.h"
 #include "lib/heap/cpu_cache.h"
+#include "lib/heap/gather.h"
 #include "lib/heap/purge.h"
 
 /* As glibc's: uordblks + fordblks is arena, and huge blocks are apart. */
@@ -98,6 +99,7 @@ malloc_trim(size_t pad)
 	if (h == NULL)
 		return 0;
 	eddy_cache_flush(h);
+	eddy_gather_all(h);
 	return eddy_purge(h, pad) != 0;
 }
 

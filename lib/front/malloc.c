@@ -61,8 +61,8 @@ large(struct eddy_heap *h, size_t size, size_t align, bool zero)
 	/* The sum is what address arithmetic must be able to express. */
 	if (real == 0 || align > EDDY_SIZE_LIMIT - real)
 		return NULL;
-	return eddy_large_alloc(h, eddy_arena_of_home(h, 0), real,
-	    align <= EDDY_PAGE ? 1 : align / EDDY_PAGE, zero);
+	return eddy_cache_large(
+	    h, real, align <= EDDY_PAGE ? 1 : align / EDDY_PAGE, zero);
 }
 
 void *

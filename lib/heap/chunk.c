@@ -214,9 +214,10 @@ static bool
 grow(
     struct eddy_heap *h, struct eddy_arena *a, unsigned n, struct eddy_run *ret)
 {
-	if (!eddy_chunks_claim(h, 1, 1, EDDY_WANT_READY, &ret->id))
+	if (!eddy_chunks_claim(h, a, 1, 1, EDDY_WANT_READY, &ret->id))
 		return false;
 	ret->pos = 0;
+	(void)eddy_add_relaxed(&a->n_grown, 1); /* relaxed: a count */
 	eddy_chunk_open(h, a, ret->id, n);
 	return true;
 }

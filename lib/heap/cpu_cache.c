@@ -2,9 +2,12 @@
 #include "lib/heap/cpu_cache.h"
 
 #include "lib/heap/arena.h"
-#include "lib/heap/pagemap.h"
+#include "lib/heap/gather.h"
+#include "lib/heap/large.h"
 #include "lib/heap/returns.h"
 #include "lib/os/os.h"
+#include "numa/policy.h"
+#include "numa/usable.h"
 
 /* glibc's registration, where there is one (2.35 and later). */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
@@ -18,6 +21,12 @@ __thread struct eddy_rseq *eddy_area;
 static __thread struct eddy_rseq own_area;
 /* No area for this thread: rseq refused, or taken by the program. */
 static __thread bool refused;
+/* The least that a CPU's cache may hold. */
+#define MIN_BUDGET 65536
+/* Rows cut, and seconds, until quota and affinity are looked at again. */
+#define SHARE_EVERY   64
+#define SHARE_SECONDS 1
+
 /* Depth of vfork, and the area set aside: see eddy_cache_suspend. */
 static __thread unsigned suspended;
 static __thread struct eddy_rseq *kept_area;
@@ -137,23 +146,69 @@ current_cpu(struct eddy_heap *h, uint32_t *ret)
 }
 
 /* ------------------------------------------------------------------ */
+/* Homes */
+
+uint32_t
+eddy_cache_home(struct eddy_heap *h)
+{
+	uint32_t cpu;
+	int here;
+
+	if (h->n_homes == 1)
+		return 0;
+	if (current_cpu(h, &cpu)) {
+		if (eddy_cache_slot_used(h, cpu))
+			return eddy_cache_slot_home(h, cpu);
+	} else {
+		here = eddy_os_cpu();
+		cpu = here >= 0 ? (uint32_t)here : 0;
+	}
+	return eddy_placement_of_cpu(&h->places, cpu);
+}
+
+/* ------------------------------------------------------------------ */
+/* Counters */
+
+/* += n at an offset of this CPU's slot; lost only if it was never opened. */
+static void
+count(struct eddy_heap *h, size_t at, uint64_t n)
+{
+	for (unsigned i = 0; i < EDDY_RESTARTS; i++)
+		if (eddy_section_add(my_area(), (uintptr_t)h->slots,
+			(uint32_t)(EDDY_SLOT_STATS + at),
+			n) != EDDY_SECTION_ABORT)
+			break;
+}
+
+#define AT(field) offsetof(struct eddy_slot_stats, field)
+#define AT_ROW(r, field)                                 \
+	(AT(row) + (r) * sizeof(struct eddy_row_stats) + \
+	    offsetof(struct eddy_row_stats, field))
+
+/* ------------------------------------------------------------------ */
 /* Capacity */
 
 /*
- * Where a row's pointers lie in its slot, for rows of the slot's own home.
- * An odd number of cache lines apart, so that the tops of equally full rows
- * do not meet in the same set.
+ * Where the pointers of a row of the slot's own home lie.  An odd number of
+ * cache lines apart, so that the tops of equally full rows do not meet in the
+ * same set.
  */
 static uint32_t
-row_begin(unsigned row)
+local_begin(unsigned row)
 {
-	const uint32_t at = 64 * 1024; /* behind the headers of all homes */
+	const uint32_t at = EDDY_SLOT_LOCAL;
 	const uint32_t skew = 5 * EDDY_CACHELINE;
 	const uint32_t a = 1024 * 8 + skew;
 	const uint32_t b = 512 * 8 + skew;
 	const uint32_t c = 128 * 8 + EDDY_CACHELINE;
 	const uint32_t d = 64 * 8 + EDDY_CACHELINE;
 
+	static_assert(EDDY_SLOT_LOCAL + 13 * (1024 * 8 + 5 * EDDY_CACHELINE) +
+			      8 * (512 * 8 + 5 * EDDY_CACHELINE) +
+			      8 * (128 * 8 + EDDY_CACHELINE) +
+			      20 * (64 * 8 + EDDY_CACHELINE) <=
+			  EDDY_SLOT_REMOTE,
+	    "local rows end before the remote ones");
 	if (row <= 13)
 		return at + (row - 1) * a;
 	if (row <= 21)
@@ -163,47 +218,109 @@ row_begin(unsigned row)
 	return at + 13 * a + 8 * b + 8 * c + (row - 30) * d;
 }
 
-static unsigned
-capacity(const struct eddy_row *r)
+/* The same in a remote home's part: a batch each, without gaps. */
+static uint32_t
+remote_begin(unsigned row)
 {
-	/* relaxed: the owner's slow path alone decides by it. */
-	uint64_t limits = eddy_load_relaxed(&r->limits);
-	uint32_t end = (uint32_t)limits;
-	uint32_t beg = (uint32_t)(limits >> 32);
+	uint32_t at = 0;
 
-	return end > beg ? (end - beg) / 8 : 0;
+	if (row <= 22)
+		return (row - 1) * EDDY_BATCH_MAX * 8;
+	for (unsigned i = 22; i < row; i++)
+		at += eddy_classes[i].batch * 8u;
+	return 21 * EDDY_BATCH_MAX * 8 + at;
 }
 
-/* The limits of a closed row: end 0, beg the largest. */
-#define CLOSED ((uint64_t)UINT32_MAX << 32)
-
-static uint64_t
-limits_of(unsigned row, unsigned depth)
+static uint32_t
+home_at(uint32_t place)
 {
-	uint32_t beg = row_begin(row);
+	return place / 16 / EDDY_HOME_ROWS;
+}
 
-	return (uint64_t)beg << 32 | (beg + depth * 8);
+uint32_t
+eddy_cache_row_begin(struct eddy_heap *h, unsigned cpu, uint32_t place)
+{
+	unsigned row = place / 16 % EDDY_HOME_ROWS;
+
+	if (home_at(place) == eddy_cache_slot_home(h, cpu))
+		return local_begin(row);
+	return EDDY_SLOT_REMOTE + home_at(place) * EDDY_REMOTE_SIZE +
+	       remote_begin(row);
+}
+
+/* What each CPU's cache may hold: less where the process may not use as many
+ * CPUs at once as its threads have been seen on. */
+static void
+share_budget(struct eddy_heap *h)
+{
+	uint64_t all = h->opts.cpu_cache_bytes;
+	unsigned used = 0;
+	unsigned usable;
+
+	for (unsigned i = 0; i < EDDY_MAX_CPUS / 64; i++) {
+		/* relaxed: a count. */
+		used += (unsigned)__builtin_popcountll(
+		    eddy_load_relaxed(&h->slot_ready[i]));
+	}
+	usable = used > 1 ? eddy_usable_cpus("") : 1;
+	if (usable < used)
+		all = all * usable / used;
+	/* relaxed: any moment's answer is good. */
+	eddy_store_relaxed(&h->cpu_budget, all > MIN_BUDGET ? all : MIN_BUDGET);
+}
+
+/* The same, if the last time is long ago. */
+static void
+share_again(struct eddy_heap *h)
+{
+	/* relaxed, all: whoever moves the clock on does it. */
+	uint32_t last = eddy_load_relaxed(&h->budget_time);
+	uint32_t now = eddy_os_seconds();
+
+	if (now - last >= SHARE_SECONDS &&
+	    eddy_cas_relaxed(&h->budget_time, &last, now))
+		share_budget(h);
 }
 
 static bool
 slot_writable(struct eddy_heap *h, uint32_t cpu)
 {
+	struct eddy_row *zero = eddy_cache_row(h, cpu, 0);
+	uint64_t none = 0;
+	unsigned home;
+
 	if (eddy_cache_slot_used(h, cpu))
 		return true;
-	if (eddy_os_commit(eddy_cache_row(h, cpu, 0), EDDY_SLOT_SIZE) != 0)
+	home = h->n_homes > 1 ? eddy_placement_of_cpu(&h->places, cpu) : 0;
+	if (home >= h->n_homes ||
+	    eddy_os_commit(zero, eddy_cache_slot_size(h)) != 0)
 		return false;
+	if (h->places.bind && !h->places.interleave &&
+	    eddy_policy_bind(zero, EDDY_SLOT_SIZE,
+		(unsigned)h->places.node_of_home[home]) != 0)
+		(void)eddy_add_relaxed(
+		    &h->n_unplaced, 1);    /* relaxed: a count */
+	eddy_store_relaxed(&zero->beg, 1); /* relaxed: HEAP-R2 */
+	/*
+	 * Once: of two that come to different homes one wins.  cur is 1 so that
+	 * home 0 is told from none; the row is closed all the same.
+	 * relaxed: HEAP-R2.
+	 */
+	(void)eddy_cas_relaxed(
+	    &zero->w0, &none, (uint64_t)eddy_place(home, 0) << 32 | 1);
 	/* HEAP-R2: the slot may be written from here on. */
 	(void)eddy_or_release(
 	    &h->slot_ready[cpu / 64], (uint64_t)1 << cpu % 64);
+	share_budget(h);
 	return true;
 }
 
 /* S1 to S3 of the model: the row is open with this capacity, or it is not. */
 static bool
-set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row,
-    unsigned depth)
+set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned depth)
 {
 	struct eddy_row *r = eddy_cache_row(h, cpu, place);
+	uint32_t beg = eddy_cache_row_begin(h, cpu, place);
 	/* ROW-F2: pairs with a drainer's last CAS. */
 	uint32_t gen = eddy_load_acquire(&r->gen);
 
@@ -216,10 +333,10 @@ set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row,
 		 * ROW-F1: zero limits are closed only while cur is 0 too, so
 		 * they are closed for good first; a late CAS finds them so.
 		 */
-		(void)eddy_cas_release(&r->limits, &none, CLOSED);
+		(void)eddy_cas_release(&r->limits, &none, EDDY_ROW_CLOSED);
 		/* ROW-F1: after the limits. */
 		if (!eddy_cas_acq_rel(
-			&r->w0, &zero, (uint64_t)first << 32 | row_begin(row)))
+			&r->w0, &zero, (uint64_t)first << 32 | beg))
 			return false;
 		gen = first;
 	} else if (gen % 4 != EDDY_ROW_OPEN) {
@@ -232,40 +349,47 @@ set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row,
 	}
 	/* Aborted or outdated: this operation takes the arena instead. */
 	return eddy_section_limits(my_area(), (uintptr_t)h->slots, place, cpu,
-		   gen, limits_of(row, depth)) == EDDY_SECTION_OK;
+		   gen,
+		   (uint64_t)beg << 32 | (beg + depth * 8)) == EDDY_SECTION_OK;
 }
 
 /* Bytes that the rows of a slot may hold. */
 static size_t
-promised(struct eddy_heap *h, uint32_t cpu, uint32_t home_place)
+promised(struct eddy_heap *h, uint32_t cpu)
 {
 	size_t sum = 0;
 
-	for (unsigned row = 1; row < EDDY_N_ROWS; row++)
-		sum += capacity(eddy_cache_row(h, cpu, home_place + row * 16)) *
-		       eddy_row_size(row);
+	for (uint32_t home = 0; home < h->n_homes; home++)
+		for (unsigned row = 1; row < EDDY_N_ROWS; row++)
+			sum += eddy_cache_capacity(eddy_cache_row(
+				   h, cpu, eddy_place(home, row))) *
+			       eddy_row_size(row);
 	return sum;
 }
 
-/* Cuts other rows in turn until `more` bytes are to be had, or a few tries. */
+/*
+ * Cuts other rows in turn until `more` bytes are to be had, or a few tries.
+ * Remote rows are as small as can be.
+ */
 static void
-cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t home_place, unsigned row,
-    size_t more)
+cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t place, size_t more)
 {
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
-	size_t budget = h->opts.cpu_cache_bytes;
-	size_t sum = promised(h, cpu, home_place);
+	uint32_t home = eddy_cache_slot_home(h, cpu);
+	size_t budget = eddy_load_relaxed(&h->cpu_budget); /* relaxed: there */
+	size_t sum = promised(h, cpu);
 
 	for (unsigned i = 0; i < 8 && sum + more > budget; i++) {
 		/* relaxed: any order of victims will do. */
-		unsigned victim = (unsigned)(eddy_add_relaxed(&stats->hand, 1) %
-					     (EDDY_N_ROWS - 1)) +
-				  1;
-		uint32_t place = home_place + victim * 16;
-		unsigned had = capacity(eddy_cache_row(h, cpu, place));
+		uint64_t hand = eddy_add_relaxed(&stats->hand, 1);
+		unsigned victim = (unsigned)(hand % (EDDY_N_ROWS - 1)) + 1;
+		uint32_t at = eddy_place(home, victim);
+		unsigned had = eddy_cache_capacity(eddy_cache_row(h, cpu, at));
 
-		if (victim != row && had > eddy_classes[victim].batch &&
-		    set_capacity(h, cpu, place, victim, had / 2))
+		if (hand % SHARE_EVERY == 0)
+			share_again(h);
+		if (at != place && had > eddy_classes[victim].batch &&
+		    set_capacity(h, cpu, at, had / 2))
 			sum -= (had - had / 2) * eddy_row_size(victim);
 	}
 	/* relaxed: a statistic that decides who may grow. */
@@ -302,63 +426,70 @@ circulates(struct eddy_row_stats *s)
 	return in <= 3 * out + 2 && out <= 3 * in;
 }
 
+/* Bytes are to be had for a row that has missed or overflowed n times. */
+static bool
+afford(
+    struct eddy_heap *h, uint32_t cpu, uint32_t place, size_t more, uint64_t n)
+{
+	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
+	/* relaxed, all: statistics that decide who may grow. */
+	size_t budget = eddy_load_relaxed(&h->cpu_budget);
+
+	if (eddy_load_relaxed(&stats->promised) + more <= budget)
+		return true;
+	/*
+	 * At others' cost only now and then, so that rows which all want more
+	 * do not take it from each other all the time.
+	 */
+	if (n % 16 != 0)
+		return false;
+	cut_others(h, cpu, place, more);
+	return eddy_load_relaxed(&stats->promised) + more <= budget;
+}
+
+/* What the row is to hold: as now, twice as much, or no more than it needs. */
+static unsigned
+aim(struct eddy_row_stats *s, unsigned row, bool local, unsigned had,
+    uint64_t n)
+{
+	const struct eddy_class *class = &eddy_classes[row];
+	unsigned least = local ? class->batch * 2u : class->batch;
+
+	if (least > class->depth)
+		least = class->depth;
+	if (had == 0 || !local)
+		return least;
+	if (circulates(s))
+		return had * 2 < class->depth ? had * 2 : class->depth;
+	return n % 4 == 0 && had > least ? least : had;
+}
+
 /*
- * The row has missed or overflowed for the n-th time: more capacity, if it
- * makes sense and the budget has it; at others' cost only now and then, so
- * that rows which all want more do not take it from each other all the time.
- * Returns the capacity now, 0 if the row is to stay closed.
+ * The row has missed or overflowed for the n-th time: another capacity, if it
+ * makes sense and the budget has it.  Returns what it is now, 0 if the row is
+ * to stay closed.
  */
 static unsigned
 grow(
     struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row, uint64_t n)
 {
-	const struct eddy_class *class = &eddy_classes[row];
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
-	unsigned had = capacity(eddy_cache_row(h, cpu, place));
-	unsigned least = class->batch * 2u;
-	unsigned want = had == 0 ? least : had * 2;
-	uint64_t sum;
-	size_t more;
+	bool local = home_at(place) == eddy_cache_slot_home(h, cpu);
+	unsigned had = eddy_cache_capacity(eddy_cache_row(h, cpu, place));
+	unsigned want = aim(&stats->row[row], row, local, had, n);
+	size_t size = eddy_row_size(row);
 
-	if (want > class->depth)
-		want = class->depth;
-	if (had != 0 && !circulates(&stats->row[row])) {
-		if (had <= least || n % 4 != 0)
-			return had;
-		want = least;
-		if (!set_capacity(h, cpu, place, row, want))
-			return had;
-		/* relaxed: a statistic that decides who may grow. */
-		(void)eddy_add_relaxed(
-		    &stats->promised, -((uint64_t)(had - want) * class->size));
-		return want;
-	}
-	if (want <= had)
+	if (want == had ||
+	    (want > had && !afford(h, cpu, place, (want - had) * size, n)) ||
+	    !set_capacity(h, cpu, place, want))
 		return had;
-	more = (want - had) * (size_t) class->size;
-	/* relaxed: a statistic that decides who may grow. */
-	sum = eddy_load_relaxed(&stats->promised);
-	if (sum + more > h->opts.cpu_cache_bytes) {
-		if (n % 16 != 0)
-			return had;
-		cut_others(h, cpu, place - row * 16, row, more);
-		/* relaxed: as above. */
-		sum = eddy_load_relaxed(&stats->promised);
-		if (sum + more > h->opts.cpu_cache_bytes)
-			return had;
-	}
-	if (!set_capacity(h, cpu, place, row, want))
-		return had;
-	/* relaxed: as above; two at once add twice, until the next cut. */
-	(void)eddy_add_relaxed(&stats->promised, more);
+	/*
+	 * relaxed: a statistic that decides who may grow; two at once add
+	 * twice, until the next cut.
+	 */
+	(void)eddy_add_relaxed(
+	    &stats->promised, (uint64_t)want * size - (uint64_t)had * size);
 	return want;
-}
-
-static uint64_t
-count(_Atomic uint64_t *counter)
-{
-	/* relaxed: a statistic. */
-	return eddy_add_relaxed(counter, 1);
 }
 
 /* Whether this CPU may cache the row's objects at all. */
@@ -372,22 +503,13 @@ may_cache(struct eddy_heap *h, uint32_t cpu, unsigned row)
 /* ------------------------------------------------------------------ */
 /* Rows */
 
-static struct eddy_arena *
-local_arena(struct eddy_heap *h)
-{
-	return eddy_arena_of_home(h, 0);
-}
-
 /* The section was aborted: counts it, and says whether to try once more. */
 static bool
 again(struct eddy_heap *h, int result, unsigned *restarts)
 {
-	uint32_t cpu;
-
 	if (result != EDDY_SECTION_ABORT || ++*restarts >= EDDY_RESTARTS)
 		return false;
-	if (current_cpu(h, &cpu) && eddy_cache_slot_used(h, cpu))
-		(void)count(&eddy_cache_stats(h, cpu)->aborts);
+	count(h, AT(aborts), 1);
 	return eddy_area != NULL;
 }
 
@@ -416,6 +538,14 @@ pop(struct eddy_heap *h, unsigned row, void **ret)
 	return r;
 }
 
+/* To slabs and runs, counted. */
+static void
+to_slabs(struct eddy_heap *h, void *const *objects, unsigned n)
+{
+	count(h, AT(rmws), eddy_arena_put(h, objects, n));
+	count(h, AT(to_slabs), n);
+}
+
 /* Puts objects into the row, the last on top; what does not go, goes back. */
 static void
 stock(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
@@ -428,35 +558,78 @@ stock(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
 		    my_area(), (uintptr_t)h->slots, place, objects, n);
 	while (again(h, r, &restarts));
 	if (r != EDDY_SECTION_OK)
-		eddy_arena_put(h, objects, n);
+		to_slabs(h, objects, n);
 }
 
-/* A batch out of slabs, the lowest address last, so that it comes out first. */
+/* A batch of the home's, out of its ring or its slabs, the first to be used
+ * last; 0: its arena has no memory. */
 static unsigned
-refill(struct eddy_heap *h, struct eddy_arena *a, unsigned row, void **objects,
+refill(struct eddy_heap *h, uint32_t home, unsigned row, void **objects,
     unsigned n)
 {
-	n = eddy_arena_refill(h, a, row, objects, n);
+	struct eddy_arena *a = eddy_arena_of_home(h, home);
+
+	n = a != NULL ? eddy_arena_refill(h, a, row, objects, n) : 0;
+	/* The lowest address first. */
 	for (unsigned i = 0; i < n / 2; i++) {
 		void *p = objects[i];
 
 		objects[i] = objects[n - 1 - i];
 		objects[n - 1 - i] = p;
 	}
+	if (a != NULL)
+		eddy_gather_note(h, a);
 	return n;
+}
+
+/*
+ * The home has no memory: one object from another, lest memory of theirs gets
+ * into a row; then from what can be called home from caches everywhere.
+ */
+static EDDY_COLD void *
+borrow(struct eddy_heap *h, uint32_t home, unsigned row)
+{
+	void *p;
+
+	for (unsigned tries = 0; tries < 2; tries++) {
+		for (uint32_t i = 0; i < h->n_homes; i++)
+			if (refill(h, (home + i) % h->n_homes, row, &p, 1) != 0)
+				return p;
+		if (tries == 0)
+			eddy_gather_all(h);
+	}
+	return NULL;
+}
+
+/* A batch from the ring of the slot's home, or from slabs. */
+static unsigned
+restock(struct eddy_heap *h, uint32_t home, unsigned row, void **objects,
+    unsigned n)
+{
+	unsigned rmws = 0;
+	unsigned got =
+	    eddy_returns_take(h, eddy_place(home, row), objects, &rmws);
+
+	if (rmws != 0)
+		count(h, AT(rmws), rmws);
+	if (got != 0)
+		count(h, AT(ring_takes), 1);
+	else
+		got = refill(h, home, row, objects, n);
+	count(h, AT_ROW(row, in), got);
+	return got;
 }
 
 static void *
 rows_alloc(struct eddy_heap *h, unsigned row)
 {
-	struct eddy_arena *a = local_arena(h);
-	uint32_t place = (a->home * EDDY_HOME_ROWS + row) * 16;
 	void *objects[EDDY_BATCH_MAX];
 	unsigned batch = eddy_classes[row].batch;
-	unsigned want = 0;
-	unsigned n = 0;
 	struct eddy_row_stats *s;
+	uint32_t home;
 	uint32_t cpu;
+	unsigned want;
+	unsigned n;
 
 	switch (pop(h, row, &objects[0])) {
 	case EDDY_SECTION_OK:
@@ -464,27 +637,52 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 	case EDDY_SECTION_FAIL:
 		if (!current_cpu(h, &cpu) || !may_cache(h, cpu, row))
 			break;
+		home = eddy_cache_slot_home(h, cpu);
 		s = &eddy_cache_stats(h, cpu)->row[row];
 		remember(&s->misses, &s->spills);
-		want = grow(h, cpu, place, row, count(&s->refills));
-		n = eddy_returns_take(h, place, objects);
-	}
-	if (n == 0)
-		n = refill(h, a, row, objects,
+		/* relaxed: about how often. */
+		want = grow(h, cpu, eddy_place(home, row), row,
+		    eddy_load_relaxed(&s->refills));
+		count(h, AT_ROW(row, refills), 1);
+		n = restock(h, home, row, objects,
 		    want == 0      ? 1
 		    : want < batch ? want
 				   : batch);
-	if (n == 0)
-		return NULL;
-	if (n > 1)
-		stock(h, place, objects, n - 1);
-	return objects[n - 1];
+		if (n == 0)
+			return borrow(h, home, row);
+		if (n > 1)
+			stock(h, eddy_place(home, row), objects, n - 1);
+		return objects[n - 1];
+	}
+	home = eddy_cache_home(h);
+	if (refill(h, home, row, objects, 1) != 0)
+		return objects[0];
+	return borrow(h, home, row);
+}
+
+/* A batch on its way home: by the ring, or to its slabs. */
+static void
+send_home(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
+{
+	unsigned rmws = 0;
+	enum eddy_put put = eddy_returns_put(h, place, objects, n, &rmws);
+
+	if (rmws != 0)
+		count(h, AT(rmws), rmws);
+	if (put != EDDY_PUT_NOWHERE)
+		count(h, AT(ring_puts), 1);
+	if (put == EDDY_PUT_SPILL)
+		count(h, AT(ring_spills), 1);
+	if (put == EDDY_PUT_NOWHERE)
+		to_slabs(h, objects, n);
 }
 
 /* A full row: the newest objects go on, p takes the place of one. */
 static bool
-make_space(struct eddy_heap *h, uint32_t place, unsigned row, void *p)
+make_space(
+    struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row, void *p)
 {
+	bool local = home_at(place) == eddy_cache_slot_home(h, cpu);
 	void *objects[EDDY_BATCH_MAX];
 	uint32_t n = eddy_classes[row].batch;
 	unsigned restarts = 0;
@@ -497,8 +695,9 @@ make_space(struct eddy_heap *h, uint32_t place, unsigned row, void *p)
 	if (r != EDDY_SECTION_OK)
 		return false;
 	r = push(h, place, p);
-	if (!eddy_returns_put(h, place, objects, n))
-		eddy_arena_put(h, objects, n);
+	send_home(h, place, objects, n);
+	count(h, local ? AT_ROW(row, out) : AT_ROW(row, away), n);
+	count(h, AT(to_home) + home_at(place) * sizeof(uint64_t), n);
 	return r == EDDY_SECTION_OK;
 }
 
@@ -511,45 +710,56 @@ rows_free(struct eddy_heap *h, void *p, uint32_t tag)
 	unsigned had;
 	uint32_t cpu;
 
+	if (eddy_tag_home(tag) >= h->n_homes) {
+		/* Of an arena that the program created. */
+		(void)eddy_arena_put(h, &p, 1);
+		return;
+	}
 	switch (push(h, place, p)) {
 	case EDDY_SECTION_OK:
 		return;
 	case EDDY_SECTION_FAIL:
 		if (!current_cpu(h, &cpu) || !may_cache(h, cpu, row))
 			break;
-		had = capacity(eddy_cache_row(h, cpu, place));
+		had = eddy_cache_capacity(eddy_cache_row(h, cpu, place));
 		s = &eddy_cache_stats(h, cpu)->row[row];
-		remember(&s->spills, &s->misses);
-		if (grow(h, cpu, place, row, count(&s->overflows)) > had) {
+		if (home_at(place) == eddy_cache_slot_home(h, cpu))
+			remember(&s->spills, &s->misses);
+		count(h, AT_ROW(row, overflows), 1);
+		/* relaxed: about how often. */
+		if (grow(h, cpu, place, row, eddy_load_relaxed(&s->overflows)) >
+		    had) {
 			if (push(h, place, p) == EDDY_SECTION_OK)
 				return;
-		} else if (had != 0 && make_space(h, place, row, p)) {
+		} else if (had != 0 && make_space(h, cpu, place, row, p)) {
 			return;
 		}
 	}
-	eddy_arena_put(h, &p, 1);
+	to_slabs(h, &p, 1);
 }
 
 /* ------------------------------------------------------------------ */
 /* Cells */
 
 static struct eddy_cell_set *
-my_cells(struct eddy_heap *h)
+my_cells(struct eddy_heap *h, uint32_t home)
 {
 	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
 
 	/* HEAP-A2: the cells are writable. */
 	if (!eddy_load_acquire(&h->cells_ready)) {
 		if (eddy_os_commit(h->cells,
-			h->n_cell_sets * sizeof(struct eddy_cell_set)) != 0)
+			eddy_cache_n_cells(h) * sizeof(struct eddy_cell_set)) !=
+		    0)
 			return NULL;
 		/* HEAP-R2: they may be written from here on. */
 		eddy_store_release(&h->cells_ready, 1);
 	}
 	/* One thread, one set; stacks and TLS blocks are pages apart. */
 	return eddy_cache_cells(
-	    h, (unsigned)((self >> 12 ^ self >> 19 ^ self >> 26) %
-			  h->n_cell_sets));
+	    h, home * h->n_cell_sets +
+		   (unsigned)((self >> 12 ^ self >> 19 ^ self >> 26) %
+			      h->n_cell_sets));
 }
 
 /* Cells in use: 64 KiB a row, but for a few of the largest. */
@@ -561,46 +771,61 @@ n_cells(unsigned row)
 	return n < 4 ? 4 : n > EDDY_N_CELLS ? EDDY_N_CELLS : (unsigned)n;
 }
 
+/* Claim mode has no sections to count with.  relaxed: a statistic. */
+static void
+count_cell(_Atomic uint64_t *counter, uint64_t n)
+{
+	(void)eddy_add_relaxed(counter, n);
+}
+
 static void *
 cells_alloc(struct eddy_heap *h, unsigned row)
 {
-	struct eddy_cell_set *set = my_cells(h);
+	uint32_t home = eddy_cache_home(h);
+	struct eddy_cell_set *set = my_cells(h, home);
 	void *objects[EDDY_BATCH_MAX];
 	unsigned want = 1;
 	unsigned n;
+	void *p;
 
 	if (set != NULL && eddy_row_size(row) <= h->opts.tcache_max) {
 		objects[0] = eddy_cells_get(&set->row[row]);
 		if (objects[0] != NULL)
 			return objects[0];
-		(void)count(&set->stats.row[row].refills);
+		count_cell(&set->stats.row[row].refills, 1);
 		want = eddy_classes[row].batch;
 		if (want > n_cells(row) / 4)
 			want = n_cells(row) / 4;
 	}
-	n = eddy_arena_refill(h, local_arena(h), row, objects, want);
+	n = refill(h, home, row, objects, want);
 	if (n == 0)
-		return NULL;
-	while (n > 1 &&
+		return borrow(h, home, row);
+	if (want > 1)
+		count_cell(&set->stats.row[row].in, n);
+	p = objects[--n];
+	while (n > 0 &&
 	       eddy_cells_put(&set->row[row], n_cells(row), objects[n - 1]))
 		n--;
-	if (n > 1)
-		eddy_arena_put(h, objects + 1, n - 1);
-	return objects[0];
+	if (n > 0)
+		(void)eddy_arena_put(h, objects, n);
+	return p;
 }
 
 static void
 cells_free(struct eddy_heap *h, void *p, uint32_t tag)
 {
-	struct eddy_cell_set *set = my_cells(h);
+	struct eddy_cell_set *set;
+	uint32_t home = eddy_tag_home(tag);
 	unsigned row = eddy_tag_row(tag);
 
+	set = home < h->n_homes ? my_cells(h, home) : NULL;
 	if (set != NULL && eddy_row_size(row) <= h->opts.tcache_max) {
 		if (eddy_cells_put(&set->row[row], n_cells(row), p))
 			return;
-		(void)count(&set->stats.row[row].overflows);
+		count_cell(&set->stats.row[row].overflows, 1);
+		count_cell(&set->stats.row[row].out, 1);
 	}
-	eddy_arena_put(h, &p, 1);
+	(void)eddy_arena_put(h, &p, 1);
 }
 
 /* ------------------------------------------------------------------ */
@@ -608,6 +833,7 @@ cells_free(struct eddy_heap *h, void *p, uint32_t tag)
 void *
 eddy_cache_alloc(struct eddy_heap *h, unsigned row)
 {
+	uint32_t home;
 	void *p;
 
 	switch (eddy_cache_attach(h)) {
@@ -616,9 +842,9 @@ eddy_cache_alloc(struct eddy_heap *h, unsigned row)
 	case EDDY_CACHE_CELLS:
 		return cells_alloc(h, row);
 	default:
-		return eddy_arena_refill(h, local_arena(h), row, &p, 1) == 1
-			   ? p
-			   : NULL;
+		home = eddy_cache_home(h);
+		return refill(h, home, row, &p, 1) == 1 ? p
+							: borrow(h, home, row);
 	}
 }
 
@@ -633,62 +859,83 @@ eddy_cache_free(struct eddy_heap *h, void *p, uint32_t tag)
 		cells_free(h, p, tag);
 		break;
 	default:
-		eddy_arena_put(h, &p, 1);
+		(void)eddy_arena_put(h, &p, 1);
 	}
 }
 
-static void
-flush_rows(struct eddy_heap *h)
+void *
+eddy_cache_large(struct eddy_heap *h, size_t size, size_t align, bool zero)
 {
-	uint32_t home_place = local_arena(h)->home * EDDY_HOME_ROWS * 16;
+	uint32_t home = eddy_cache_home(h);
 
-	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
-		void *objects[EDDY_BATCH_MAX];
-		unsigned restarts = 0;
+	for (unsigned tries = 0; tries < 2; tries++) {
+		for (uint32_t i = 0; i < h->n_homes; i++) {
+			struct eddy_arena *a =
+			    eddy_arena_of_home(h, (home + i) % h->n_homes);
+			void *p = a != NULL ? eddy_large_alloc(
+						  h, a, size, align, zero)
+					    : NULL;
 
-		while (restarts < EDDY_RESTARTS) {
-			uint32_t n = EDDY_BATCH_MAX;
-			int r =
-			    eddy_section_flush(my_area(), (uintptr_t)h->slots,
-				home_place + row * 16, objects, &n);
-
-			if (r == EDDY_SECTION_FAIL)
-				break;
-			if (r == EDDY_SECTION_ABORT)
-				restarts++;
-			else
-				eddy_arena_put(h, objects, n);
+			if (p != NULL)
+				return p;
 		}
+		if (tries == 0)
+			eddy_gather_all(h);
+	}
+	return NULL;
+}
+
+static void
+flush_row(struct eddy_heap *h, uint32_t place)
+{
+	void *objects[EDDY_BATCH_MAX];
+	unsigned restarts = 0;
+
+	while (restarts < EDDY_RESTARTS) {
+		uint32_t n = EDDY_BATCH_MAX;
+		int r = eddy_section_flush(
+		    my_area(), (uintptr_t)h->slots, place, objects, &n);
+
+		if (r == EDDY_SECTION_FAIL)
+			break;
+		if (r == EDDY_SECTION_ABORT)
+			restarts++;
+		else
+			(void)eddy_arena_put(h, objects, n);
 	}
 }
 
 void
 eddy_cache_flush(struct eddy_heap *h)
 {
-	if (eddy_cache_attach(h) == EDDY_CACHE_ROWS)
-		flush_rows(h);
-	eddy_returns_sweep(h);
-	eddy_cache_sweep_cells(h);
+	if (eddy_cache_attach(h) != EDDY_CACHE_ROWS)
+		return;
+	for (uint32_t home = 0; home < h->n_homes; home++)
+		for (unsigned row = 1; row < EDDY_N_ROWS; row++)
+			flush_row(h, eddy_place(home, row));
+}
+
+static void
+sweep_cells(struct eddy_heap *h, struct eddy_cells *cells)
+{
+	for (unsigned i = 0; i < EDDY_N_CELLS; i++) {
+		/* CELL-A1: as any get. */
+		void *p = eddy_xchg_acquire(&cells->cell[i], NULL);
+
+		if (p != NULL)
+			(void)eddy_arena_put(h, &p, 1);
+	}
 }
 
 void
-eddy_cache_sweep_cells(struct eddy_heap *h)
+eddy_cache_sweep_cells(struct eddy_heap *h, uint32_t home)
 {
+	unsigned first = home * h->n_cell_sets;
+
 	/* HEAP-A2: else they were never written. */
 	if (!eddy_load_acquire(&h->cells_ready))
 		return;
-	for (unsigned s = 0; s < h->n_cell_sets; s++) {
-		struct eddy_cell_set *set = eddy_cache_cells(h, s);
-
-		for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
-			for (unsigned i = 0; i < EDDY_N_CELLS; i++) {
-				/* CELL-A1: as any get. */
-				void *p = eddy_xchg_acquire(
-				    &set->row[row].cell[i], NULL);
-
-				if (p != NULL)
-					eddy_arena_put(h, &p, 1);
-			}
-		}
-	}
+	for (unsigned s = first; s < first + h->n_cell_sets; s++)
+		for (unsigned row = 1; row < EDDY_N_ROWS; row++)
+			sweep_cells(h, &eddy_cache_cells(h, s)->row[row]);
 }

@@ -18,10 +18,14 @@
  * that; single-copy atomicity on x86-64 and arm64 has.
  *
  * Phases: VIRGIN (all zero) -> OPEN -> STOPPING -> DRAINED -> OPEN of the next
- * epoch.  Draining comes with the background threads; reopening is here, since
- * it is all that the owner's slow path knows of it: one CAS on gen in any
- * phase, then a section that checks index and gen inside.  tests/model/
- * slot.pml.
+ * epoch.  Draining is in gather.h; reopening is here, since it is all that the
+ * owner's slow path knows of it: one CAS on gen in any phase, then a section
+ * that checks index and gen inside.  tests/model/slot.pml.
+ *
+ * A row holds objects of one home.  malloc pops from the row of the slot's own
+ * home, free pushes on the row that the page's tag names: for objects of other
+ * homes that is a remote row, one batch deep, from which they go to a return
+ * ring of their home.
  *
  * A cached object belongs to nobody: a thread killed in a section loses
  * nothing, between a commit and its next step the batch in its hand.
@@ -36,6 +40,7 @@
 
 #include "lib/data/cells.h"
 #include "lib/heap/heap.h"
+#include "lib/heap/pagemap.h"
 
 struct eddy_row {
 	union {
@@ -67,29 +72,62 @@ enum eddy_row_phase {
 	EDDY_ROW_DRAINED,
 };
 
-/* Counters of a row.  W, R: any thread, relaxed RMW. */
+/*
+ * Counters.  W: sections of that CPU (eddy_section_add), hence exact; in claim
+ * mode any thread, by RMW.  R: statistics.  O: none.
+ */
 struct eddy_row_stats {
-	_Atomic uint64_t refills;
-	_Atomic uint64_t overflows;
+	_Atomic uint64_t refills;   /* times the row was found empty */
+	_Atomic uint64_t overflows; /* times it was found full */
+	_Atomic uint64_t in;        /* objects that it was refilled with */
+	_Atomic uint64_t out;       /* objects of its home that it sent away */
+	_Atomic uint64_t away;      /* objects of other homes sent there */
 	/*
-	 * The same of late: halved now and then, by a store that may lose
-	 * others'.  W, R: any thread.  O: none: they decide who may grow.
+	 * Refills and overflows of late: halved now and then, by a store that
+	 * may lose others'.  W, R: any thread: they decide who may grow.
 	 */
 	_Atomic uint32_t misses;
 	_Atomic uint32_t spills;
 };
 
-/* The last page of a slot. */
 struct eddy_slot_stats {
 	struct eddy_row_stats row[EDDY_N_ROWS];
+	/* Objects sent to each home, its own too. */
+	_Atomic uint64_t to_home[EDDY_HOME_NONE + 1];
+	_Atomic uint64_t ring_puts;   /* batches */
+	_Atomic uint64_t ring_takes;  /* batches */
+	_Atomic uint64_t ring_spills; /* of the puts: found no cell */
+	_Atomic uint64_t to_slabs;    /* objects: the ring was full, too */
+	/* Atomic read-modify-writes of all that: on rings, of free words. */
+	_Atomic uint64_t rmws;
 	_Atomic uint64_t aborts; /* sections that ended without a commit */
-	_Atomic uint64_t hand;   /* whose capacity is cut next */
-	/* Bytes that the rows may hold; counted anew at every cut. */
+	/* Whose capacity is cut next.  W, R: any thread, by RMW. */
+	_Atomic uint64_t hand;
+	/* Bytes that the rows may hold; counted anew at every cut.  The same.
+	 */
 	_Atomic uint64_t promised;
 };
 
-#define EDDY_SLOT_STATS (EDDY_SLOT_SIZE - 4096)
+/*
+ * A slot: headers of all homes' rows, counters, pointers of its own home's
+ * rows, pointers of remote rows home by home.
+ */
+#define EDDY_SLOT_STATS  65536
+#define EDDY_SLOT_LOCAL  (EDDY_SLOT_STATS + 4096)
+#define EDDY_SLOT_REMOTE (240 * 1024)
+#define EDDY_REMOTE_SIZE (12 * 1024)
 static_assert(sizeof(struct eddy_slot_stats) <= 4096, "one page");
+static_assert(
+    EDDY_SLOT_REMOTE + EDDY_MAX_HOMES * EDDY_REMOTE_SIZE <= EDDY_SLOT_SIZE,
+    "all homes have room");
+
+/* Bytes of a slot that are ever written. */
+static inline size_t
+eddy_cache_slot_size(const struct eddy_heap *h)
+{
+	return EDDY_SLOT_REMOTE +
+	       (h->n_homes > 1 ? h->n_homes * EDDY_REMOTE_SIZE : 0);
+}
 
 /* Claim mode: rows of cells, one set per group of threads. */
 struct eddy_cell_set {
@@ -108,15 +146,31 @@ enum eddy_cache_mode {
 /* An object of the row; NULL when there is no memory. */
 void *eddy_cache_alloc(struct eddy_heap *h, unsigned row);
 
+/*
+ * eddy_cache_large - eddy_large_alloc from the arena of the home that the
+ * thread runs in; where that has no memory, from another.
+ */
+void *eddy_cache_large(
+    struct eddy_heap *h, size_t size, size_t align, bool zero);
+
 /* Frees an object whose tag says that it may be cached. */
 void eddy_cache_free(struct eddy_heap *h, void *p, uint32_t tag);
 
-/* Gives back to the arena what the calling CPU's rows, all rings, all cells
- * hold: everything that can be reached without another CPU. */
+/* Gives back to the arenas what the calling CPU's rows hold. */
 void eddy_cache_flush(struct eddy_heap *h);
 
-/* The same for the cells alone. */
-void eddy_cache_sweep_cells(struct eddy_heap *h);
+/* The same for all cells of a home. */
+void eddy_cache_sweep_cells(struct eddy_heap *h, uint32_t home);
+
+/* The home of the CPU that the calling thread runs on. */
+uint32_t eddy_cache_home(struct eddy_heap *h);
+
+/* Where a row's pointers begin in the slot of a CPU in use. */
+uint32_t eddy_cache_row_begin(
+    struct eddy_heap *h, unsigned cpu, uint32_t place);
+
+/* Limits of a closed row: end 0, beg the largest. */
+#define EDDY_ROW_CLOSED ((uint64_t)UINT32_MAX << 32)
 
 /*
  * The mode of the calling thread; attaches it to its rseq area if it can be.
@@ -132,6 +186,18 @@ eddy_cache_row(const struct eddy_heap *h, unsigned cpu, uint32_t place)
 				   place);
 }
 
+/* Objects that a row may hold. */
+static inline unsigned
+eddy_cache_capacity(const struct eddy_row *r)
+{
+	/* relaxed: the owner's slow path alone decides by it. */
+	uint64_t limits = eddy_load_relaxed(&r->limits);
+	uint32_t end = (uint32_t)limits;
+	uint32_t beg = (uint32_t)(limits >> 32);
+
+	return end > beg ? (end - beg) / 8 : 0;
+}
+
 static inline struct eddy_slot_stats *
 eddy_cache_stats(const struct eddy_heap *h, unsigned cpu)
 {
@@ -140,10 +206,26 @@ eddy_cache_stats(const struct eddy_heap *h, unsigned cpu)
 					  EDDY_SLOT_STATS);
 }
 
+/* Sets are numbered home by home. */
 static inline struct eddy_cell_set *
 eddy_cache_cells(const struct eddy_heap *h, unsigned set)
 {
 	return (struct eddy_cell_set *)h->cells + set;
+}
+
+static inline unsigned
+eddy_cache_n_cells(const struct eddy_heap *h)
+{
+	return h->n_homes * h->n_cell_sets;
+}
+
+/* Home of a slot in use. */
+static inline uint32_t
+eddy_cache_slot_home(const struct eddy_heap *h, unsigned cpu)
+{
+	/* relaxed: constant since HEAP-R2. */
+	return eddy_load_relaxed(&eddy_cache_row(h, cpu, 0)->gen) /
+	       (EDDY_HOME_ROWS * 16);
 }
 
 /* Whether anything was ever written to the slot: else it reads as zero. */

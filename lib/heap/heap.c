@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib/heap/heap.h"
 
+#include <string.h>
+
 #include "lib/arch/quirks.h"
-#include "lib/heap/chunk.h"
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/pagemap.h"
 #include "lib/heap/segment.h"
@@ -21,6 +22,10 @@
 #define N_CELL_SETS 16
 /* Slots in front of CPU 0: an index of -1 or -2 falls on a closed row. */
 #define DUMMY_SLOTS 2
+/* Rings of one home. */
+#define RING_BYTES (EDDY_HOME_ROWS * sizeof(struct eddy_ring))
+/* Segments for each home, if it is to have an arena of its own. */
+#define MIN_SEGMENTS 4
 /* Places for the first chunk, one of them at random: in ranges of 64 GiB on. */
 #define RANDOM_CHUNKS 256
 
@@ -30,16 +35,13 @@ _Atomic(struct eddy_heap *) eddy_heap_published;
 struct plan {
 	uint32_t n_chunks;
 	uint32_t n_segments;
+	uint32_t max_homes; /* that there is room for */
 	uint32_t n_slots;
 	uint32_t n_batches;
-	struct eddy_idset hints;
-	struct eddy_idset segment_hints;
-	size_t upper;  /* levels above 0 of hints */
-	size_t levels; /* of segment_hints */
-	size_t fixed;  /* accessible from the start */
+	size_t fixed; /* accessible from the start */
+	size_t rings;
 	size_t tags;
 	size_t segments;
-	size_t lowest; /* level 0 of hints */
 	size_t chunks;
 	size_t slots;
 	size_t cells;
@@ -61,31 +63,22 @@ static void
 make_plan(
     struct plan *p, unsigned lg_range, uint32_t n_slots, uint32_t n_batches)
 {
+	size_t n_sets = (size_t)p->max_homes * N_CELL_SETS;
 	size_t at = 0;
 
 	p->n_chunks = (uint32_t)1 << (lg_range - EDDY_LG_CHUNK);
 	p->n_segments = (p->n_chunks + (uint32_t)EDDY_SEGMENT_CHUNKS - 1) /
 			(uint32_t)EDDY_SEGMENT_CHUNKS;
 	p->n_slots = n_slots;
-	eddy_idset_shape(&p->hints,
-	    p->n_segments * (uint32_t)EDDY_SEGMENT_CHUNKS, EDDY_N_HINTS);
-	eddy_idset_shape(&p->segment_hints, p->n_segments, EDDY_RUN_BUCKETS);
-
-	p->upper = eddy_align_up(sizeof(struct eddy_heap), EDDY_PAGE);
-	p->levels = p->upper;
-	for (unsigned i = 1; i < EDDY_IDSET_LEVELS; i++)
-		p->levels += eddy_idset_bytes(&p->hints, i);
-	p->fixed = p->levels;
-	for (unsigned i = 0; i < EDDY_IDSET_LEVELS; i++)
-		p->fixed += eddy_idset_bytes(&p->segment_hints, i);
+	p->fixed = eddy_align_up(sizeof(struct eddy_heap), EDDY_PAGE);
 
 	(void)part(&at, p->fixed);
+	p->rings = part(&at, p->max_homes * RING_BYTES);
 	p->tags = part(&at, p->n_segments * (EDDY_SEGMENT / EDDY_PAGE) * 4);
 	p->segments = part(&at, p->n_segments * sizeof(struct eddy_segment));
-	p->lowest = part(&at, eddy_idset_bytes(&p->hints, 0));
 	p->chunks = part(&at, p->n_chunks * sizeof(struct eddy_chunk));
 	p->slots = part(&at, (size_t)(n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT);
-	p->cells = part(&at, N_CELL_SETS * sizeof(struct eddy_cell_set));
+	p->cells = part(&at, n_sets * sizeof(struct eddy_cell_set));
 	p->n_batches = n_slots != 0 ? n_batches : 0;
 	p->batches = part(&at, p->n_batches * sizeof(struct eddy_batch));
 	p->end = at;
@@ -147,6 +140,7 @@ find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
 	size_t limit = eddy_os_address_limit();
 	unsigned lg = o->lg_range;
 
+	p->max_homes = 1;
 	if (limit == SIZE_MAX && !eddy_os_has_rseq()) {
 		/*
 		 * Emulators (valgrind, qemu-user) keep notes on every page of
@@ -154,6 +148,7 @@ find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
 		 */
 		lg = lg < PLANNED_LG ? lg : PLANNED_LG;
 	} else if (limit == SIZE_MAX) {
+		p->max_homes = EDDY_MAX_HOMES;
 		for (; lg >= MIN_LG_RESERVED; lg -= 2) {
 			make_plan(p, lg, n_slots, EDDY_MAX_BATCHES);
 			if (reserve_all(p, g))
@@ -175,33 +170,10 @@ find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
 	return false;
 }
 
-static void
-lay_arena(struct eddy_heap *h, struct eddy_arena *a, uint32_t number,
-    const struct plan *p, char *upper, char *lowest)
-{
-	a->number = number;
-	a->home = 0;
-	a->hints = p->hints;
-	a->hints.level[0] = (_Atomic uint64_t *)(void *)lowest;
-	for (unsigned i = 1; i < a->hints.n_levels; i++) {
-		a->hints.level[i] = (_Atomic uint64_t *)(void *)upper;
-		upper += eddy_idset_bytes(&a->hints, i);
-	}
-	a->pages = (struct eddy_runset){
-	    .hints = &a->hints,
-	    .first_kind = EDDY_HINT_RUNS,
-	    .descriptors = (char *)h->chunks,
-	    .stride = sizeof(struct eddy_chunk),
-	    .owner = number,
-	    .put = eddy_pages_put_run,
-	};
-}
-
 static struct eddy_heap *
 lay_heap(const struct plan *p, const struct ground *g)
 {
 	struct eddy_heap *h = (struct eddy_heap *)(void *)g->reservation;
-	char *levels = g->reservation + p->levels;
 	uint64_t free = 0;
 
 	if (eddy_os_commit(g->reservation, p->fixed) != 0)
@@ -218,6 +190,7 @@ lay_heap(const struct plan *p, const struct ground *g)
 	h->slots =
 	    g->reservation + p->slots + ((size_t)DUMMY_SLOTS << EDDY_LG_SLOT);
 	h->n_slots = p->n_slots;
+	h->rings = (void *)(g->reservation + p->rings);
 	h->cells = g->reservation + p->cells;
 	h->n_cell_sets = N_CELL_SETS;
 	h->batches = (void *)(g->reservation + p->batches);
@@ -227,21 +200,6 @@ lay_heap(const struct plan *p, const struct ground *g)
 	/* relaxed: published by HEAP-R1. */
 	eddy_store_relaxed(&h->ask_limit_at, FIRST_LIMIT_CHECK);
 
-	h->segment_hints = p->segment_hints;
-	for (unsigned i = 0; i < h->segment_hints.n_levels; i++) {
-		h->segment_hints.level[i] = (_Atomic uint64_t *)(void *)levels;
-		levels += eddy_idset_bytes(&h->segment_hints, i);
-	}
-	h->chunks_free = (struct eddy_runset){
-	    .hints = &h->segment_hints,
-	    .first_kind = 0,
-	    .descriptors = (char *)h->segments,
-	    .stride = sizeof(struct eddy_segment),
-	    .owner = 1,
-	    .put = eddy_segment_put,
-	};
-	lay_arena(h, &h->arenas[0], 1, p, g->reservation + p->upper,
-	    g->reservation + p->lowest);
 	for (uint32_t i = 0; i < p->n_segments; i++) {
 		free |= (uint64_t)1 << i % 64;
 		if (i % 64 == 63 || i + 1 == p->n_segments) {
@@ -264,6 +222,26 @@ use_sections(const struct eddy_opts *o, const struct plan *p, char *slots)
 		   (size_t)(p->n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT) == 0;
 }
 
+/* Finds the homes, and makes their rings accessible. */
+static bool
+find_homes(struct eddy_heap *h, const struct plan *p)
+{
+	struct eddy_placement *places = &h->places;
+
+	eddy_placement_find(
+	    places, h->opts.numa, h->opts.home, h->opts.topology);
+	if (places->n_homes > p->max_homes ||
+	    places->n_homes * MIN_SEGMENTS > p->n_segments) {
+		places->n_homes = 1;
+		memset(places->home_of_cpu, 0, sizeof(places->home_of_cpu));
+		memset(places->home_of_node, 0, sizeof(places->home_of_node));
+	}
+	h->n_homes = places->n_homes;
+	/* relaxed: published by HEAP-R1. */
+	eddy_store_relaxed(&h->n_arenas, h->n_homes);
+	return eddy_os_commit(h->rings, h->n_homes * RING_BYTES) == 0;
+}
+
 static struct eddy_heap *
 build(struct eddy_conf_log *log, struct ground *g)
 {
@@ -284,6 +262,10 @@ build(struct eddy_conf_log *log, struct ground *g)
 		return NULL;
 	}
 	h->opts = opts;
+	if (!find_homes(h, &plan)) {
+		eddy_os_unmap(g->reservation, g->size);
+		return NULL;
+	}
 	h->cached = opts.tcache && !opts.check && !opts.zero &&
 		    opts.junk == EDDY_JUNK_FALSE;
 	h->sections = h->cached && use_sections(&opts, &plan, h->slots);

@@ -8,14 +8,16 @@
  *           one of them, the losers unmap theirs (tests/model/init.pml).
  * Memory    one reservation of addresses, without access and without cost:
  *
- *     fixed part | tags | segments | hints | chunk descriptors | slots | cells
- *     and, 1 GiB aligned, the range that objects come from.
+ *     fixed part | tags | segments | chunk descriptors | slots | cells |
+ * batches and, 1 GiB aligned, the range that objects come from.
  *
- * Nothing is ever unmapped again; parts become accessible as the heap grows.
+ * Each arena has a smaller one of its own: see arena.h.  Nothing is ever
+ * unmapped again; parts become accessible as the heap grows.
  *
  * Order pairs
  *   HEAP-R1 -> HEAP-A1  the whole struct, from its builder to all.
  *   HEAP-R2 -> HEAP-A2  a slot or the cells made writable.
+ *   HEAP-R3 -> HEAP-A3  an arena, from its builder to all.
  */
 #ifndef EDDY_HEAP_H
 #define EDDY_HEAP_H
@@ -27,6 +29,7 @@
 #include "lib/data/idset.h"
 #include "lib/data/runset.h"
 #include "lib/heap/sizeclass.h"
+#include "numa/placement.h"
 
 #define EDDY_LG_CHUNK       21
 #define EDDY_CHUNK          ((size_t)1 << EDDY_LG_CHUNK)
@@ -74,7 +77,7 @@ static_assert(offsetof(struct eddy_chunk, slab) == EDDY_PAGE, "one page");
 static_assert(sizeof(struct eddy_chunk) == 9 * EDDY_PAGE, "36 KiB");
 
 struct eddy_segment {
-	/* Chunks: see runset.h.  owner: home number + 1, 0 while unused. */
+	/* Chunks: see runset.h.  owner: arena number, 0 while in no arena. */
 	struct eddy_runmap map;
 	/*
 	 * Chunks whose page bits are not kept while they serve a huge block:
@@ -82,6 +85,11 @@ struct eddy_segment {
 	 * W: whoever has the chunk in hand, by RMW.  R: the same.
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t uniform[EDDY_RUNMAP_WORDS];
+	/*
+	 * The policy that the kernel was told for it: a node + 1, 0 for none.
+	 * W, R: whoever has the segment in hand.  O: SEG-R2 -> SEG-A2.
+	 */
+	_Atomic uint32_t bound;
 };
 
 /* Kinds of an arena's hints: chunks with free objects of a class, or runs. */
@@ -89,16 +97,34 @@ struct eddy_segment {
 #define EDDY_HINT_RUNS       EDDY_N_SMALL
 #define EDDY_N_HINTS         48
 
+/*
+ * Memory of one node: its segments, their chunks, runs and slabs.  Numbers 1 to
+ * n_homes serve the homes, those above were created by the program.
+ */
 struct eddy_arena {
-	struct eddy_idset hints; /* over chunk numbers */
+	/* Constant from HEAP-R3 on. */
+	struct eddy_idset hints;         /* over chunk numbers */
+	struct eddy_idset segment_hints; /* over segment numbers */
 	struct eddy_runset pages;
-	uint32_t number; /* 1 .. */
-	uint32_t home;
+	struct eddy_runset chunks;
+	uint32_t number;
+	uint32_t home; /* EDDY_HOME_NONE: created by the program */
+	size_t fixed_size;
 	/*
-	 * The chunk that became empty last, plus 1: kept, until another does.
+	 * Kernel's number of the node that new segments are bound to.
+	 * W: eddy_arena_move.  R: any CPU.  O: none: either answer is good.
+	 */
+	_Atomic uint32_t node;
+	/*
+	 * The chunk and the segment that became empty last, plus 1: kept, until
+	 * another does.
 	 * W, R: any CPU.  O: none: a hint that a CAS checks.
 	 */
 	_Atomic uint32_t spare;
+	_Atomic uint32_t spare_segment;
+	/* Chunks that it took from its segments, so far.  W, R: any CPU.
+	 * O: none: a count. */
+	_Atomic uint32_t n_grown;
 };
 
 /* Pointers on their way from one CPU to another: see returns.h. */
@@ -107,6 +133,17 @@ struct eddy_batch {
 	_Atomic uint32_t next;
 	/* As p[]; read by statistics at any time, hence atomic. */
 	_Atomic uint32_t n;
+	/*
+	 * Batches below and with it on the spill stack.
+	 * W: whoever has it in hand.  R: who puts the next one; a stale value
+	 * is found out by the CAS.  O: RET-R1 -> RET-A1.
+	 */
+	_Atomic uint32_t depth;
+	/*
+	 * Gathers of its home so far, when it was put.
+	 * W: whoever has it in hand.  R: sweeps.  O: none: a guess.
+	 */
+	_Atomic uint32_t epoch;
 	/* W, R: whoever has it in hand.  O: RET-R1 -> RET-A1. */
 	void *p[64];
 } __attribute__((aligned(EDDY_CACHELINE)));
@@ -120,10 +157,32 @@ struct eddy_ring {
 	 * W, R: any CPU, by RMW.  O: RET-R1 -> RET-A1.
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint32_t cell[EDDY_RING_CELLS];
+	/*
+	 * What did not find a cell: number of the newest batch, and a tag that
+	 * grows at pops.
+	 * W, R: any CPU, by CAS.  O: RET-R1 -> RET-A1.
+	 */
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t spill;
 };
 
-#define EDDY_N_ARENAS 1
-#define EDDY_MAX_CPUS 8192 /* what Linux can be built for */
+/* Calls home of what is parked elsewhere: see gather.h. */
+struct eddy_gather {
+	/* So many.  W, R: any CPU.  O: none: a rule of thumb. */
+	_Atomic uint32_t epoch;
+	/* When the last one was, in seconds.  The same. */
+	_Atomic uint32_t time;
+	/* Chunks that the arena had taken when it was looked at.  The same. */
+	_Atomic uint32_t chunks;
+};
+
+/*
+ * Homes 0 to EDDY_MAX_HOMES - 1 have rows.  Blocks of this one have places in a
+ * slot too, but none that is ever open: they go to their arena at once.
+ */
+#define EDDY_HOME_NONE  63
+#define EDDY_MAX_ARENAS 4095
+
+static_assert(EDDY_MAX_HOMES <= EDDY_HOME_NONE, "a home of its own");
 
 struct eddy_heap {
 	/* Constant from HEAP-R1 on. */
@@ -140,6 +199,7 @@ struct eddy_heap {
 	struct eddy_chunk *chunks;
 	char *slots;
 	uint32_t n_slots;
+	uint32_t n_homes;
 	char *cells;
 	struct eddy_batch *batches;
 	uint32_t max_batches;
@@ -147,9 +207,13 @@ struct eddy_heap {
 	size_t reservation_size; /* all but the range, where it is apart */
 	size_t fixed_size;
 
-	struct eddy_idset segment_hints; /* over segment numbers */
-	struct eddy_runset chunks_free;
-	struct eddy_arena arenas[EDDY_N_ARENAS];
+	struct eddy_ring *rings; /* by row offset / 16 */
+	struct eddy_placement places;
+
+	/* By number.  W: who built it.  R: any CPU.  O: HEAP-R3 -> HEAP-A3. */
+	_Atomic(struct eddy_arena *) arenas[EDDY_MAX_ARENAS + 1];
+	/* The largest number given out.  W, R: any CPU.  O: none. */
+	_Atomic uint32_t n_arenas;
 
 	/*
 	 * Free segments, a bit each.
@@ -157,8 +221,6 @@ struct eddy_heap {
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t
 	    free_segments[EDDY_MAX_SEGMENTS / 64];
-	/* By row offset / 16. */
-	struct eddy_ring rings[64];
 	/*
 	 * Unused batches: number of the first, and a tag that grows at pops.
 	 * W, R: any CPU.  O: RET-R2 -> RET-A2.
@@ -166,8 +228,13 @@ struct eddy_heap {
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t free_batches;
 	/* Numbers given out.  W, R: any CPU.  O: none. */
 	_Atomic uint32_t n_batches;
-	/* As an arena's. */
-	_Atomic uint32_t spare_segment;
+	/* Policies that the kernel refused.  W, R: any CPU.  O: none. */
+	_Atomic uint32_t n_unplaced;
+	struct eddy_gather gathers[EDDY_MAX_HOMES];
+	/* Bytes that a CPU's rows may hold.  W, R: any CPU.  O: none. */
+	_Atomic uint64_t cpu_budget;
+	/* When that was looked at, in seconds.  The same. */
+	_Atomic uint32_t budget_time;
 	/* Chunks made accessible.  W, R: any CPU.  O: none: a count. */
 	_Atomic uint32_t n_ready;
 	/* From so many on the limit on addresses is looked at.  The same. */
@@ -204,18 +271,12 @@ eddy_heap(void)
 	return eddy_likely(h != NULL) ? h : eddy_heap_start();
 }
 
+/* The arena of that number; NULL for numbers that no arena has (yet). */
 static inline struct eddy_arena *
 eddy_arena_at(struct eddy_heap *h, uint32_t number)
 {
-	return &h->arenas[number - 1];
-}
-
-/* The arena that serves home. */
-static inline struct eddy_arena *
-eddy_arena_of_home(struct eddy_heap *h, uint32_t home)
-{
-	(void)home;
-	return &h->arenas[0];
+	/* HEAP-A3: pairs with HEAP-R3. */
+	return eddy_load_acquire(&h->arenas[number]);
 }
 
 static inline void *

@@ -103,24 +103,26 @@ huge_publish(struct eddy_heap *h, uint32_t chunk, size_t size, bool zero)
 }
 
 static void *
-huge_alloc(struct eddy_heap *h, size_t size, size_t align, bool zero)
+huge_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size, size_t align,
+    bool zero)
 {
 	uint32_t chunk;
 
-	if (!eddy_chunks_claim(
-		h, chunks_of(size), (unsigned)align, EDDY_WANT_READY, &chunk))
+	if (!eddy_chunks_claim(h, a, chunks_of(size), (unsigned)align,
+		EDDY_WANT_READY, &chunk))
 		return NULL;
 	return huge_publish(h, chunk, size, zero);
 }
 
 /* Whole segments; the last one serves others with what is left of it. */
 static void *
-giant_alloc(struct eddy_heap *h, size_t size, size_t align, bool zero)
+giant_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size,
+    size_t align, bool zero)
 {
 	uint32_t n = chunks_of(size);
 	uint32_t segment;
 
-	if (!eddy_segments_claim(h, n, (uint32_t)align, &segment))
+	if (!eddy_segments_claim(h, a, n, (uint32_t)align, &segment))
 		return NULL;
 	return huge_publish(
 	    h, segment * (uint32_t)EDDY_SEGMENT_CHUNKS, size, zero);
@@ -180,9 +182,9 @@ eddy_large_alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size,
 	if (size < EDDY_CHUNK)
 		size = EDDY_CHUNK;
 	if (chunks <= EDDY_SEGMENT_CHUNKS && align <= EDDY_SEGMENT_CHUNKS)
-		return huge_alloc(h, size, align, zero);
+		return huge_alloc(h, a, size, align, zero);
 	align = align <= EDDY_SEGMENT_CHUNKS ? 1 : align / EDDY_SEGMENT_CHUNKS;
-	return giant_alloc(h, size, align, zero);
+	return giant_alloc(h, a, size, align, zero);
 }
 
 size_t

@@ -26,6 +26,13 @@
 
 #define EDDY_HOME_ROWS 64 /* row numbers set aside for each home */
 
+/* Offset of a row's header in a slot, and 16 times its ring's number. */
+static inline uint32_t
+eddy_place(uint32_t home, unsigned row)
+{
+	return (home * EDDY_HOME_ROWS + row) * 16;
+}
+
 enum eddy_tag_kind {
 	EDDY_TAG_NONE,
 	EDDY_TAG_SLAB,
@@ -36,7 +43,7 @@ enum eddy_tag_kind {
 static inline uint32_t
 eddy_tag(enum eddy_tag_kind kind, uint32_t home, unsigned row, unsigned pages)
 {
-	uint32_t place = row != 0 ? (home * EDDY_HOME_ROWS + row) * 16 : 0;
+	uint32_t place = row != 0 ? eddy_place(home, row) : 0;
 
 	return (uint32_t)kind << 28 | (uint32_t)pages << 16 | place;
 }
@@ -58,6 +65,12 @@ static inline unsigned
 eddy_tag_row(uint32_t tag)
 {
 	return (tag & 0xffff) / 16 % EDDY_HOME_ROWS;
+}
+
+static inline uint32_t
+eddy_tag_home(uint32_t tag)
+{
+	return (tag & 0xffff) / 16 / EDDY_HOME_ROWS;
 }
 
 static inline unsigned

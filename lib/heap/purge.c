@@ -110,6 +110,23 @@ purge_segment(struct eddy_heap *h, uint32_t segment, size_t *keep)
 	return done;
 }
 
+size_t
+eddy_purge_held(struct eddy_heap *h, uint32_t segment)
+{
+	uint32_t first = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
+	size_t keep = 0;
+	size_t done = 0;
+
+	for (unsigned i = 0; i < EDDY_RUNMAP_WORDS; i++) {
+		/* relaxed: in hand. */
+		uint64_t bits =
+		    eddy_load_relaxed(&h->segments[segment].map.dirty[i]);
+
+		done += purge_word(h, first + i * 64, bits, false, &keep);
+	}
+	return done;
+}
+
 static size_t
 dirty_bytes(struct eddy_heap *h, uint32_t chunk)
 {

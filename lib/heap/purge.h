@@ -24,4 +24,7 @@
  */
 size_t eddy_purge(struct eddy_heap *h, size_t keep);
 
+/* The same for a whole segment that the caller has in hand. */
+size_t eddy_purge_held(struct eddy_heap *h, uint32_t segment);
+
 #endif /* EDDY_PURGE_H */

@@ -4,12 +4,25 @@
 #include <errno.h>
 
 #include "lib/heap/chunk.h"
+#include "lib/heap/purge.h"
+#include "lib/os/fatal.h"
 #include "lib/os/os.h"
+#include "numa/policy.h"
 
 static struct eddy_segment *
 segment_at(struct eddy_heap *h, uint32_t segment)
 {
 	return &h->segments[segment];
+}
+
+/* The arena that a segment belongs to; true while chunks of it are in hand. */
+static struct eddy_arena *
+arena_of(struct eddy_heap *h, uint32_t segment)
+{
+	/* relaxed: pinned by chunks in hand, else a hint. */
+	uint32_t owner = eddy_load_relaxed(&segment_at(h, segment)->map.owner);
+
+	return owner != 0 ? eddy_arena_at(h, owner) : NULL;
 }
 
 /* Chunks of a segment that lie in the range: fewer than 512 in the last. */
@@ -34,8 +47,8 @@ commit_share(void *array, size_t each, uint32_t from, uint32_t to)
 }
 
 /*
- * Makes tags, descriptors and hints of all segments below `to` accessible and
- * then raises the limit.  Idempotent, so that nobody waits for another.
+ * Makes tags and descriptors of all segments below `to` accessible and then
+ * raises the limit.  Idempotent, so that nobody waits for another.
  */
 static bool
 raise_limit(struct eddy_heap *h, uint32_t to)
@@ -44,7 +57,6 @@ raise_limit(struct eddy_heap *h, uint32_t to)
 	/* SEG-A1: what is below needs nothing. */
 	uintptr_t limit = eddy_load_acquire(&eddy_fast.limit);
 	uint32_t from = (uint32_t)(limit / pages);
-	size_t share = EDDY_SEGMENT_CHUNKS / 64 * EDDY_N_HINTS * 8;
 
 	if (from >= to)
 		return true;
@@ -53,12 +65,6 @@ raise_limit(struct eddy_heap *h, uint32_t to)
 		from, to) != 0 ||
 	    commit_share(h->segments, sizeof(*h->segments), from, to) != 0)
 		return false;
-	for (unsigned a = 0; a < EDDY_N_ARENAS; a++) {
-		uintptr_t words = (uintptr_t)h->arenas[a].hints.level[0];
-
-		if (commit_share((void *)words, share, from, to) != 0)
-			return false;
-	}
 	do {
 		if (limit >= to * pages)
 			break;
@@ -88,9 +94,22 @@ within_limit(struct eddy_heap *h, unsigned n)
 	return ready * EDDY_CHUNK <= limit;
 }
 
+/* The kernel may refuse: memory then comes from where the toucher runs. */
+static void
+place(struct eddy_heap *h, void *p, size_t size, uint32_t node)
+{
+	int err = h->places.interleave
+		      ? eddy_policy_interleave(p, size, h->places.has_memory)
+		      : eddy_policy_bind(p, size, node);
+
+	if (err != 0) /* relaxed: a statistic. */
+		(void)eddy_add_relaxed(&h->n_unplaced, 1);
+}
+
 static int
 commit_chunks(struct eddy_heap *h, uint32_t chunk, unsigned n)
 {
+	uint32_t bound;
 	int err;
 
 	if (h->reserved && !within_limit(h, n))
@@ -101,7 +120,14 @@ commit_chunks(struct eddy_heap *h, uint32_t chunk, unsigned n)
 	if (h->reserved)
 		return eddy_os_commit(
 		    eddy_page_address(h, chunk, 0), n * EDDY_CHUNK);
-	return eddy_os_map_at(eddy_page_address(h, chunk, 0), n * EDDY_CHUNK);
+	err = eddy_os_map_at(eddy_page_address(h, chunk, 0), n * EDDY_CHUNK);
+	/* relaxed: set by who had the segment in hand. */
+	bound = eddy_load_relaxed(
+	    &segment_at(h, chunk / (uint32_t)EDDY_SEGMENT_CHUNKS)->bound);
+	if (err == 0 && bound != 0)
+		place(h, eddy_page_address(h, chunk, 0), n * EDDY_CHUNK,
+		    bound - 1);
+	return err;
 }
 
 static void
@@ -221,14 +247,57 @@ find_segments(struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
 	       find_from(h, 0, n, align, ret);
 }
 
+/* A segment in hand, its tags and descriptors, onto the arena's node. */
+static void
+bind_segment(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
+{
+	struct eddy_segment *s = segment_at(h, segment);
+	uint32_t first = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
+	uint32_t node = eddy_load_relaxed(&a->node); /* relaxed: see there */
+	uint32_t old = eddy_load_relaxed(&s->bound); /* relaxed: in hand */
+
+	if (old == node + 1)
+		return;
+	/* What is left there of another arena lies on the wrong node. */
+	if (old != 0)
+		(void)eddy_purge_held(h, segment);
+	/* relaxed: in hand. */
+	eddy_store_relaxed(&s->bound, node + 1);
+	place(h, &h->chunks[first],
+	    EDDY_SEGMENT_CHUNKS * sizeof(struct eddy_chunk), node);
+	place(h, (void *)(uintptr_t)&h->tags[first * EDDY_CHUNK_PAGES],
+	    EDDY_SEGMENT / EDDY_PAGE * sizeof(h->tags[0]), node);
+	if (h->reserved)
+		place(h, eddy_page_address(h, first, 0), EDDY_SEGMENT, node);
+}
+
+/*
+ * What the arena needs of segments in hand: hints that it may write, memory on
+ * its node.
+ */
 static bool
-claim_segments(struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
+adapt_segments(
+    struct eddy_heap *h, struct eddy_arena *a, uint32_t first, uint32_t n)
+{
+	const size_t share = EDDY_SEGMENT_CHUNKS / 64 * EDDY_N_HINTS * 8;
+	uintptr_t hints = (uintptr_t)a->hints.level[0];
+
+	if (commit_share((void *)hints, share, first, first + n) != 0)
+		return false;
+	for (uint32_t i = first; h->places.bind && i < first + n; i++)
+		bind_segment(h, a, i);
+	return true;
+}
+
+static bool
+claim_segments(struct eddy_heap *h, struct eddy_arena *a, uint32_t n,
+    uint32_t align, uint32_t *ret)
 {
 	/* Goes round only where another took or put a segment. */
 	while (find_segments(h, n, align, ret)) {
 		if (!take_segments(h, *ret, n))
 			continue;
-		if (raise_limit(h, *ret + n))
+		if (raise_limit(h, *ret + n) && adapt_segments(h, a, *ret, n))
 			return true;
 		eddy_segments_put(h, *ret, n);
 		return false;
@@ -250,15 +319,21 @@ eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n)
 static void
 retire_spares(struct eddy_heap *h)
 {
-	/* relaxed: a hint; retirement is a CAS on every word. */
-	uint32_t spare;
+	/* relaxed: one that is made just now keeps its spares. */
+	uint32_t n = eddy_load_relaxed(&h->n_arenas);
 
-	for (unsigned a = 0; a < EDDY_N_ARENAS; a++)
-		eddy_chunk_retire_spare(h, &h->arenas[a]);
-	/* relaxed: as above. */
-	spare = eddy_xchg_relaxed(&h->spare_segment, 0);
-	if (spare != 0 && eddy_runset_retire(&h->chunks_free, spare - 1))
-		eddy_segments_put(h, spare - 1, 1);
+	for (uint32_t i = 1; i <= n; i++) {
+		struct eddy_arena *a = eddy_arena_at(h, i);
+		uint32_t spare;
+
+		if (a == NULL)
+			continue;
+		eddy_chunk_retire_spare(h, a);
+		/* relaxed: a hint; retirement is a CAS on every word. */
+		spare = eddy_xchg_relaxed(&a->spare_segment, 0);
+		if (spare != 0 && eddy_runset_retire(&a->chunks, spare - 1))
+			eddy_segments_put(h, spare - 1, 1);
+	}
 }
 
 /*
@@ -304,15 +379,15 @@ ready_segments(struct eddy_heap *h, uint32_t segment, uint32_t n)
 }
 
 bool
-eddy_segments_claim(
-    struct eddy_heap *h, uint32_t chunks, uint32_t align, uint32_t *ret)
+eddy_segments_claim(struct eddy_heap *h, struct eddy_arena *a, uint32_t chunks,
+    uint32_t align, uint32_t *ret)
 {
 	uint32_t n = (chunks + (uint32_t)EDDY_SEGMENT_CHUNKS - 1) /
 		     (uint32_t)EDDY_SEGMENT_CHUNKS;
 	uint32_t last = chunks - (n - 1) * (uint32_t)EDDY_SEGMENT_CHUNKS;
 
 	retire_spares(h);
-	if (!claim_segments(h, n, align, ret))
+	if (!claim_segments(h, a, n, align, ret))
 		return false;
 	if (!ready_segments(h, *ret, chunks)) {
 		for (uint32_t i = 0; i < n; i++)
@@ -321,7 +396,7 @@ eddy_segments_claim(
 		return false;
 	}
 	/* Even if all of it is kept: the block may shrink. */
-	eddy_segment_open(h, *ret + n - 1, last);
+	eddy_segment_open(h, a, *ret + n - 1, last);
 	return true;
 }
 
@@ -332,21 +407,23 @@ eddy_segment_claim_at(struct eddy_heap *h, uint32_t segment)
 }
 
 void
-eddy_segment_open(struct eddy_heap *h, uint32_t segment, unsigned kept)
+eddy_segment_open(
+    struct eddy_heap *h, struct eddy_arena *a, uint32_t segment, unsigned kept)
 {
 	/* relaxed: published with the free bits (RUN-R2). */
-	eddy_store_relaxed(&segment_at(h, segment)->map.owner, 1);
+	eddy_store_relaxed(&segment_at(h, segment)->map.owner, a->number);
 	eddy_runset_open(
-	    &h->chunks_free, segment, kept, valid_chunks(h, segment) - kept);
+	    &a->chunks, segment, kept, valid_chunks(h, segment) - kept);
 }
 
 /* A fresh segment whose first n chunks the caller keeps. */
 static bool
-grow(struct eddy_heap *h, unsigned n, unsigned align, struct eddy_run *ret)
+grow(struct eddy_heap *h, struct eddy_arena *a, unsigned n, unsigned align,
+    struct eddy_run *ret)
 {
 	unsigned valid;
 
-	if (!claim_segments(h, 1, 1, &ret->id))
+	if (!claim_segments(h, a, 1, 1, &ret->id))
 		return false;
 	valid = valid_chunks(h, ret->id);
 	/* What lies below a random place of the first segment is not used. */
@@ -358,17 +435,17 @@ grow(struct eddy_heap *h, unsigned n, unsigned align, struct eddy_run *ret)
 		eddy_segments_put(h, ret->id, 1);
 		return false;
 	}
-	eddy_segment_open(h, ret->id, ret->pos + n);
+	eddy_segment_open(h, a, ret->id, ret->pos + n);
 	return true;
 }
 
 /* ------------------------------------------------------------------ */
 /* Chunks */
 
-/* Looks into every segment, hints or not. */
+/* Looks into every segment of the arena, hints or not. */
 static bool
-search_segments(struct eddy_heap *h, unsigned n, unsigned align,
-    enum eddy_run_want want, struct eddy_run *ret)
+search_segments(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
+    unsigned align, enum eddy_run_want want, struct eddy_run *ret)
 {
 	/* SEG-A1: descriptors below the limit are readable. */
 	size_t limit =
@@ -378,30 +455,30 @@ search_segments(struct eddy_heap *h, unsigned n, unsigned align,
 		struct eddy_runmap *m = &segment_at(h, ret->id)->map;
 
 		/* relaxed: a claimer checks it again. */
-		if (eddy_load_relaxed(&m->owner) == h->chunks_free.owner &&
+		if (eddy_load_relaxed(&m->owner) == a->number &&
 		    eddy_runset_claim_in(
-			&h->chunks_free, ret->id, n, align, want, &ret->pos))
+			&a->chunks, ret->id, n, align, want, &ret->pos))
 			return true;
 	}
 	return false;
 }
 
 static bool
-find_chunks(struct eddy_heap *h, unsigned n, unsigned align,
-    enum eddy_run_want want, struct eddy_run *ret)
+find_chunks(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
+    unsigned align, enum eddy_run_want want, struct eddy_run *ret)
 {
-	return eddy_runset_claim(&h->chunks_free, n, align, want, ret) ||
-	       grow(h, n, align, ret) ||
-	       search_segments(h, n, align, want, ret);
+	return eddy_runset_claim(&a->chunks, n, align, want, ret) ||
+	       grow(h, a, n, align, ret) ||
+	       search_segments(h, a, n, align, want, ret);
 }
 
 bool
-eddy_chunks_claim(struct eddy_heap *h, unsigned n, unsigned align,
-    enum eddy_run_want want, uint32_t *ret_chunk)
+eddy_chunks_claim(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
+    unsigned align, enum eddy_run_want want, uint32_t *ret_chunk)
 {
 	struct eddy_run r;
 
-	while (find_chunks(h, n, align, want, &r)) {
+	while (find_chunks(h, a, n, align, want, &r)) {
 		int err = make_ready(h, r.id, r.pos, n);
 
 		if (err == 0) {
@@ -428,7 +505,7 @@ eddy_chunks_claim(struct eddy_heap *h, unsigned n, unsigned align,
 		/* The kernel gives no more: what is accessible already? */
 		eddy_chunks_put(
 		    r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos, n);
-		if (!search_segments(h, n, align, EDDY_ONLY_READY, &r))
+		if (!search_segments(h, a, n, align, EDDY_ONLY_READY, &r))
 			return false;
 		/* Read again: they may have been unmapped in between. */
 		if (make_ready(h, r.id, r.pos, n) != 0) {
@@ -447,9 +524,10 @@ eddy_chunks_claim_at(struct eddy_heap *h, uint32_t chunk, unsigned n)
 {
 	uint32_t segment = chunk / (uint32_t)EDDY_SEGMENT_CHUNKS;
 	unsigned pos = chunk % (unsigned)EDDY_SEGMENT_CHUNKS;
+	struct eddy_arena *a = arena_of(h, segment);
 
-	if (pos + n > EDDY_SEGMENT_CHUNKS ||
-	    !eddy_runset_claim_at(&h->chunks_free, segment, pos, n))
+	if (a == NULL || pos + n > EDDY_SEGMENT_CHUNKS ||
+	    !eddy_runset_claim_at(&a->chunks, segment, pos, n))
 		return false;
 	if (make_ready(h, segment, pos, n) == 0)
 		return true;
@@ -468,16 +546,20 @@ eddy_chunks_put(uint32_t chunk, unsigned n)
 {
 	struct eddy_heap *h = eddy_heap();
 	uint32_t segment = chunk / (uint32_t)EDDY_SEGMENT_CHUNKS;
+	void *p = eddy_page_address(h, chunk, 0);
+	/* Pinned by the chunks in hand. */
+	struct eddy_arena *a = arena_of(h, segment);
 	uint32_t old;
 
-	if (!eddy_runset_put(&h->chunks_free, segment,
-		chunk % (unsigned)EDDY_SEGMENT_CHUNKS, n,
-		eddy_page_address(h, chunk, 0)))
+	if (a == NULL)
+		eddy_fatal("double free", p);
+	if (!eddy_runset_put(&a->chunks, segment,
+		chunk % (unsigned)EDDY_SEGMENT_CHUNKS, n, p))
 		return;
 	/* relaxed: a hint; retirement is a CAS on every word. */
-	old = eddy_xchg_relaxed(&h->spare_segment, segment + 1);
+	old = eddy_xchg_relaxed(&a->spare_segment, segment + 1);
 	if (old == 0 || old == segment + 1 ||
-	    !eddy_runset_retire(&h->chunks_free, old - 1))
+	    !eddy_runset_retire(&a->chunks, old - 1))
 		return;
 	eddy_segments_put(h, old - 1, 1);
 }

@@ -17,28 +17,30 @@
 #include "lib/heap/heap.h"
 
 /*
- * eddy_chunks_claim - n adjacent chunks, accessible, the first at a multiple
- * of align chunks; 1 <= n, align <= 512.
+ * eddy_chunks_claim - n adjacent chunks for the arena, accessible, the first at
+ * a multiple of align chunks; 1 <= n, align <= 512.
  *
  * Returns: true and the number of the first chunk.
  */
-EDDY_MUST_USE bool eddy_chunks_claim(struct eddy_heap *h, unsigned n,
-    unsigned align, enum eddy_run_want want, uint32_t *ret_chunk);
+EDDY_MUST_USE bool eddy_chunks_claim(struct eddy_heap *h, struct eddy_arena *a,
+    unsigned n, unsigned align, enum eddy_run_want want, uint32_t *ret_chunk);
 
 /* Extends a claimed run in place by the n chunks from `chunk` on. */
 EDDY_MUST_USE bool eddy_chunks_claim_at(
     struct eddy_heap *h, uint32_t chunk, unsigned n);
 
-/* Puts chunks of one segment back. */
+/* Puts chunks of one segment back to its arena. */
 void eddy_chunks_put(uint32_t chunk, unsigned n);
 
 /*
- * eddy_segments_claim - the given number of chunks, accessible, from the first
- * of a segment on; the segment's address is a multiple of align segments.  The
- * chunks of the last segment that are left over may be claimed by others.
+ * eddy_segments_claim - the given number of chunks for the arena, accessible,
+ * from the first of a segment on; the segment's address is a multiple of align
+ * segments.  The chunks of the last segment that are left over may be claimed
+ * by others.
  */
-EDDY_MUST_USE bool eddy_segments_claim(struct eddy_heap *h, uint32_t chunks,
-    uint32_t align, uint32_t *ret_segment);
+EDDY_MUST_USE bool eddy_segments_claim(struct eddy_heap *h,
+    struct eddy_arena *a, uint32_t chunks, uint32_t align,
+    uint32_t *ret_segment);
 
 /* Takes one segment if it is free. */
 EDDY_MUST_USE bool eddy_segment_claim_at(struct eddy_heap *h, uint32_t segment);
@@ -47,10 +49,11 @@ EDDY_MUST_USE bool eddy_segment_claim_at(struct eddy_heap *h, uint32_t segment);
 void eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n);
 
 /*
- * eddy_segment_open - makes a segment in hand an ordinary one: its first
+ * eddy_segment_open - makes a segment in hand one of the arena's: its first
  * `kept` chunks stay the caller's, the others may be claimed.
  */
-void eddy_segment_open(struct eddy_heap *h, uint32_t segment, unsigned kept);
+void eddy_segment_open(
+    struct eddy_heap *h, struct eddy_arena *a, uint32_t segment, unsigned kept);
 
 /*
  * eddy_chunks_use - n claimed chunks go into use as a huge block: marks them

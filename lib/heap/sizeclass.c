@@ -68,8 +68,11 @@
 	C(47, 12, 14) \
 	C(49, 14, 16)
 
-/* 32 KiB travel together, 64 objects at most, one at least. */
-#define BATCH(size) ((size) <= 512 ? 64 : (size) <= 16384 ? 32768 / (size) : 1)
+/*
+ * 64 objects travel together up to 1 KiB, so that an object costs a sixteenth
+ * of an RMW; above, 32 KiB, or one object.
+ */
+#define BATCH(size) ((size) <= 1024 ? 64 : (size) <= 16384 ? 32768 / (size) : 1)
 
 /* What fits in the row's place in the slot: see row_begin in cpu_cache.c. */
 #define DEPTH(size)                  \

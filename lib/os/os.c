@@ -10,6 +10,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "lib/arch/syscall.h"
 
@@ -168,6 +169,34 @@ eddy_os_membarrier_register(void)
 {
 	return (int)eddy_syscall(SYS_membarrier,
 	    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0, 0, 0);
+}
+
+int
+eddy_os_membarrier(unsigned cpu)
+{
+	return (int)eddy_syscall(SYS_membarrier,
+	    MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, MEMBARRIER_CMD_FLAG_CPU, cpu,
+	    0, 0, 0);
+}
+
+int
+eddy_os_cpu(void)
+{
+	unsigned cpu;
+	long r = eddy_syscall(SYS_getcpu, &cpu, 0, 0, 0, 0, 0);
+
+	return r == 0 ? (int)cpu : (int)r;
+}
+
+uint32_t
+eddy_os_seconds(void)
+{
+	struct timespec t = {0};
+
+	if (eddy_syscall(
+		SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, &t, 0, 0, 0, 0) != 0)
+		return 0;
+	return (uint32_t)t.tv_sec;
 }
 
 bool

@@ -57,6 +57,19 @@ unsigned eddy_os_cpu_limit(void);
 /* Registers the process for MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ. */
 EDDY_MUST_USE int eddy_os_membarrier_register(void);
 
+/*
+ * eddy_os_membarrier - ends the restartable sections that threads of this
+ * process are in on a CPU, and makes their stores visible.  A CPU that is
+ * offline has none.
+ */
+EDDY_MUST_USE int eddy_os_membarrier(unsigned cpu);
+
+/* The CPU that the calling thread runs on. */
+EDDY_MUST_USE int eddy_os_cpu(void);
+
+/* Seconds of a clock that only goes forward; coarse. */
+uint32_t eddy_os_seconds(void);
+
 /* Whether the kernel knows rseq, by a call that registers nothing. */
 bool eddy_os_has_rseq(void);
 

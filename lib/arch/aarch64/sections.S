@@ -301,6 +301,28 @@ FUNCTION eddy_section_limits
 	ret
 ENDFUNCTION eddy_section_limits
 
+/*
+ * int eddy_section_add(area x0, slots x1, at w2, n x3)
+ *
+ * The page of the counter became writable before READY was set, by whichever
+ * thread of this CPU; no order is needed for that.
+ */
+	.hidden	eddy_section_add
+FUNCTION eddy_section_add
+	mov	x9, x0
+	BEGIN	add
+	SLOT	x1
+	ldr	w4, [x10, #EDDY_SLOT_READY]
+	cbz	w4, .Lfail
+	add	x11, x10, w2, uxtw
+	ldr	x4, [x11]
+	add	x4, x4, x3
+	str	x4, [x11]
+	END	add, .Laborted
+	mov	w0, #EDDY_SECTION_OK
+	ret
+ENDFUNCTION eddy_section_add
+
 	.balign	16
 .Lfail:
 	mov	w0, #EDDY_SECTION_FAIL

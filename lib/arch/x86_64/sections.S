@@ -274,6 +274,21 @@ FUNCTION eddy_section_limits
 	ret
 ENDFUNCTION eddy_section_limits
 
+/* int eddy_section_add(area rdi, slots rsi, at edx, n rcx) */
+	.hidden	eddy_section_add
+FUNCTION eddy_section_add
+	movl	%edx, %r8d
+	BEGIN add, %rdi
+	SLOT	%rdi, %rsi
+	cmpl	$0, EDDY_SLOT_READY(%rdx)
+	je	.Lfail
+	addq	(%rdx,%r8), %rcx
+	movq	%rcx, (%rdx,%r8)
+	END add, .Laborted
+	xorl	%eax, %eax
+	ret
+ENDFUNCTION eddy_section_add
+
 	.balign	16
 .Lfail:
 	movl	$EDDY_SECTION_FAIL, %eax
