@@ -298,9 +298,10 @@ slot_writable(struct eddy_heap *h, uint32_t cpu)
 	if (h->places.bind && !h->places.interleave &&
 	    eddy_policy_bind(zero, EDDY_SLOT_SIZE,
 		(unsigned)h->places.node_of_home[home]) != 0)
-		(void)eddy_add_relaxed(
-		    &h->n_unplaced, 1);    /* relaxed: a count */
-	eddy_store_relaxed(&zero->beg, 1); /* relaxed: HEAP-R2 */
+		/* relaxed: a count. */
+		(void)eddy_add_relaxed(&h->n_unplaced, 1);
+	/* relaxed: HEAP-R2. */
+	eddy_store_relaxed(&zero->beg, 1);
 	/*
 	 * Once: of two that come to different homes one wins.  cur is 1 so that
 	 * home 0 is told from none; the row is closed all the same.
@@ -376,7 +377,8 @@ cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t place, size_t more)
 {
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
 	uint32_t home = eddy_cache_slot_home(h, cpu);
-	size_t budget = eddy_load_relaxed(&h->cpu_budget); /* relaxed: there */
+	/* relaxed: any moment's answer is good. */
+	size_t budget = eddy_load_relaxed(&h->cpu_budget);
 	size_t sum = promised(h, cpu);
 
 	for (unsigned i = 0; i < 8 && sum + more > budget; i++) {

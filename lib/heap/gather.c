@@ -147,7 +147,8 @@ void
 eddy_gather_note(struct eddy_heap *h, struct eddy_arena *a)
 {
 	struct eddy_gather *g;
-	uint32_t grown = eddy_load_relaxed(&a->n_grown); /* relaxed: a count */
+	/* relaxed: a count. */
+	uint32_t grown = eddy_load_relaxed(&a->n_grown);
 	uint32_t last;
 	uint32_t now;
 
@@ -158,11 +159,12 @@ eddy_gather_note(struct eddy_heap *h, struct eddy_arena *a)
 	if (grown == eddy_load_relaxed(&g->chunks))
 		return;
 	eddy_store_relaxed(&g->chunks, grown);
-	/* The stamp first: who sleeps in between must not set it back. */
+	/* relaxed; the stamp first: a sleeper must not set it back. */
 	last = eddy_load_relaxed(&g->time);
 	now = eddy_os_seconds();
+	/* relaxed: as above. */
 	if (now - last < EDDY_GATHER_SECONDS ||
-	    !eddy_cas_acquire(&g->time, &last, now) || last == 0)
+	    !eddy_cas_relaxed(&g->time, &last, now) || last == 0)
 		return;
 	/* relaxed: as above. */
 	last = eddy_add_relaxed(&g->epoch, 1);

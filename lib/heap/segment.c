@@ -253,8 +253,9 @@ bind_segment(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
 {
 	struct eddy_segment *s = segment_at(h, segment);
 	uint32_t first = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
-	uint32_t node = eddy_load_relaxed(&a->node); /* relaxed: see there */
-	uint32_t old = eddy_load_relaxed(&s->bound); /* relaxed: in hand */
+	/* relaxed, both: either node is good; in hand. */
+	uint32_t node = eddy_load_relaxed(&a->node);
+	uint32_t old = eddy_load_relaxed(&s->bound);
 
 	if (old == node + 1)
 		return;
