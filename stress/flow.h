@@ -19,8 +19,11 @@
 
 #include "ledger.h"
 
+enum { MAX_FLOW_HOMES = 64 };
+
 struct chute {
 	struct entry *entries;
+	uint8_t *homes; /* of each entry's block */
 	size_t n;
 	size_t cap_bytes; /* full from here on */
 	/* W, R: any hand. */
@@ -55,13 +58,19 @@ struct flow {
 	_Atomic uint64_t n_threads;
 	/*
 	 * In the program's hands, rounded to size classes; never too low.
-	 * W: hands.
+	 * Apart by the homes on which the blocks were allocated: what is free
+	 * on one does not serve the others.  W: hands.
 	 */
-	alignas(64) _Atomic size_t held;
-	_Atomic size_t peak;
+	struct {
+		alignas(64) _Atomic size_t held;
+		_Atomic size_t peak;
+	} homes[MAX_FLOW_HOMES];
 };
 
 extern struct flow flow;
+
+/* The sum of the heights, each home at its own time. */
+size_t flow_peak(void);
 
 void chute_create(struct chute *c, size_t n, size_t cap_bytes);
 /* Verifies and frees what is left.  Only when no hand works. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* flow_hands.c - chutes, and the steps of the hands that work on them. */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "flow.h"
@@ -38,17 +42,72 @@ next_size(struct hand *h)
 }
 
 /* ------------------------------------------------------------------ */
+/* Homes */
+
+/* CPUs a home and homes, where EDDY_CONF has a topology like 2x1x1. */
+static unsigned fake_cpus;
+static unsigned fake_homes;
+
+static void
+read_topology(void)
+{
+	const char *conf = getenv("EDDY_CONF");
+	const char *found = NULL;
+	unsigned n[3];
+
+	if (conf != NULL)
+		found = strstr(conf, "topology:");
+	if (found == NULL ||
+	    sscanf(found, "topology:%ux%ux%u", &n[0], &n[1], &n[2]) != 3 ||
+	    n[0] == 0 || n[1] * n[2] == 0)
+		return;
+	fake_homes = n[0];
+	fake_cpus = n[1] * n[2];
+}
+
+/* Of the CPU that the caller runs on. */
+static uint8_t
+home_now(void)
+{
+	unsigned cpu = 0;
+	unsigned node = 0;
+
+	(void)getcpu(&cpu, &node);
+	if (fake_homes != 0)
+		node = cpu / fake_cpus % fake_homes;
+	return (uint8_t)(node % MAX_FLOW_HOMES);
+}
+
+size_t
+flow_peak(void)
+{
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < MAX_FLOW_HOMES; i++)
+		sum += atomic_load(&flow.homes[i].peak);
+	return sum;
+}
+
+/* ------------------------------------------------------------------ */
 /* Chutes */
 
-void
-chute_create(struct chute *c, size_t n, size_t cap_bytes)
+static void *
+map(size_t size)
 {
-	void *p = mmap(NULL, n * sizeof(struct entry), PROT_READ | PROT_WRITE,
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
 	if (p == MAP_FAILED)
 		rig_fail_now("no memory for a chute");
-	c->entries = p;
+	return p;
+}
+
+void
+chute_create(struct chute *c, size_t n, size_t cap_bytes)
+{
+	read_topology();
+	c->entries = map(n * sizeof(struct entry));
+	c->homes = map(n);
 	c->n = n;
 	c->cap_bytes = cap_bytes;
 }
@@ -135,40 +194,50 @@ next_block(struct hand *h, struct chute *c)
 /* Blocks; counted before they are there and until they are gone */
 
 static void
-count_in(struct chute *c, size_t size)
+count_in(struct chute *c, size_t size, uint8_t home)
 {
-	size_t held = atomic_fetch_add(&flow.held, size) + size;
-	size_t peak = atomic_load(&flow.peak);
+	_Atomic size_t *highest = &flow.homes[home].peak;
+	size_t held = atomic_fetch_add(&flow.homes[home].held, size) + size;
+	size_t peak = atomic_load(highest);
 
 	(void)atomic_fetch_add(&c->bytes, size);
-	while (held > peak &&
-	       !atomic_compare_exchange_weak(&flow.peak, &peak, held))
+	while (
+	    held > peak && !atomic_compare_exchange_weak(highest, &peak, held))
 		;
 }
 
 static void
-count_out(struct chute *c, size_t size)
+count_out(struct chute *c, size_t size, uint8_t home)
 {
 	(void)atomic_fetch_sub(&c->bytes, size);
-	(void)atomic_fetch_sub(&flow.held, size);
+	(void)atomic_fetch_sub(&flow.homes[home].held, size);
+}
+
+static uint8_t *
+home_of(struct chute *c, const struct entry *e)
+{
+	return &c->homes[e - c->entries];
 }
 
 static void
 fill(struct hand *h, struct chute *c, struct entry *e)
 {
 	size_t size = next_size(h);
+	uint8_t home = home_now();
 
-	count_in(c, rounded(size));
+	*home_of(c, e) = home;
+	count_in(c, rounded(size), home);
 	entry_fill(e, size, BY_MALLOC, &h->random);
 }
 
 static void
 drain(struct hand *h, struct chute *c, struct entry *e)
 {
+	uint8_t home = *home_of(c, e);
 	size_t size = e->size;
 
 	entry_drain(e);
-	count_out(c, rounded(size));
+	count_out(c, rounded(size), home);
 	/* relaxed: a count, one writer. */
 	atomic_fetch_add_explicit(&h->n_freed, 1, memory_order_relaxed);
 }
@@ -215,10 +284,12 @@ flow_pass_on(struct hand *h)
 		fill(h, h->out, to);
 	} else {
 		size_t size = rounded(from->size);
+		uint8_t home = *home_of(h->in, from);
 
-		count_in(h->out, size);
+		*home_of(h->out, to) = home;
+		count_in(h->out, size, home);
 		entry_move(from, to);
-		count_out(h->in, size);
+		count_out(h->in, size, home);
 	}
 	return true;
 }

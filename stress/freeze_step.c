@@ -31,6 +31,7 @@
 #include "freeze_target.h"
 #include "rig.h"
 #include "section_exits.h"
+#include "tracee.h"
 
 #if defined(__x86_64__)
 
@@ -40,9 +41,8 @@ enum {
 	FORK_EVERY = 64,
 	RENEW_EVERY = 256, /* steps: the deadline of the victim */
 	LIMIT_S = 300,
-	STRETCH_S = 30,   /* at most, beyond the time: for a slow path */
-	EVENT_STOP = 256, /* no signal: a group stop has ended */
-	SLOW_OP = 64,     /* instructions: more than any hit takes */
+	STRETCH_S = 30, /* at most, beyond the time: for a slow path */
+	SLOW_OP = 64,   /* instructions: more than any hit takes */
 	N_VISITS = 1 << 18,
 	N_SECTIONS = 64,
 	MAX_EXITS = 24,
@@ -63,8 +63,7 @@ struct opening {
 };
 
 static struct stage *stage;
-static pid_t target;
-static pid_t victim;
+static struct tracee victim;
 static struct visit visits[N_VISITS];
 static struct opening openings[N_SECTIONS];
 static unsigned n_openings;
@@ -94,7 +93,7 @@ read_target(uintptr_t from, void *to, size_t size)
 	struct iovec here = {to, size};
 	struct iovec there = {(void *)from, size};
 
-	return process_vm_readv(target, &here, 1, &there, 1, 0) ==
+	return process_vm_readv(victim.pid, &here, 1, &there, 1, 0) ==
 	       (ssize_t)size;
 }
 
@@ -113,7 +112,7 @@ victim_stalled(const char *what, uintptr_t ip, unsigned long long done)
 {
 	char place[256];
 
-	(void)kill(target, SIGKILL);
+	(void)kill(victim.pid, SIGKILL);
 	rig_stalled("%s after %llu of %u operations: victim stands at %s", what,
 	    done, atomic_load(&stage->tracer_n_ops),
 	    rig_place(ip, place, sizeof(place)));
@@ -124,7 +123,7 @@ check_target_lives(void)
 {
 	int status;
 
-	if (waitpid(target, &status, WNOHANG) != 0)
+	if (waitpid(victim.pid, &status, WNOHANG) != 0)
 		rig_fail_now("the target ended with %#x", status);
 }
 
@@ -162,70 +161,6 @@ freeze_at(uintptr_t ip)
 	}
 }
 
-static int
-wait_victim(void)
-{
-	int status = 0;
-
-	if (n.steps % RENEW_EVERY == 0)
-		rig_deadline(LIMIT_S, "the victim itself does not get on");
-	if (waitpid(victim, &status, __WALL) != victim || !WIFSTOPPED(status))
-		rig_fail_now("the victim ended with %#x", status);
-	if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
-		return EVENT_STOP;
-	return WSTOPSIG(status);
-}
-
-static struct user_regs_struct
-victim_registers(void)
-{
-	struct user_regs_struct regs;
-
-	if (ptrace(PTRACE_GETREGS, victim, NULL, &regs) != 0)
-		rig_fail_now("PTRACE_GETREGS: errno %d", errno);
-	return regs;
-}
-
-static void
-resume(int request, int signo)
-{
-	if (ptrace((enum __ptrace_request)request, victim, NULL, signo) != 0)
-		rig_fail_now("ptrace %d: errno %d", request, errno);
-}
-
-/* One step, or up to a breakpoint; a job-control stop meanwhile is undone. */
-static void
-move_victim(int request)
-{
-	char place[256];
-	int signo;
-
-	do {
-		resume(request, 0);
-		signo = wait_victim();
-		if (signo == SIGSTOP)
-			(void)kill(target, SIGCONT);
-	} while (signo == SIGSTOP || signo == SIGCONT || signo == EVENT_STOP);
-	if (signo != SIGTRAP)
-		rig_fail_now("the victim got signal %d at %s", signo,
-		    rig_place(victim_registers().rip, place, sizeof(place)));
-}
-
-static unsigned char
-exchange_byte(uintptr_t at, unsigned char byte)
-{
-	uintptr_t base = at & ~(uintptr_t)7;
-	unsigned shift = (unsigned)(at - base) * 8;
-	uint64_t word = read_word(base);
-	unsigned char old = (unsigned char)(word >> shift);
-
-	word &= ~((uint64_t)0xff << shift);
-	word |= (uint64_t)byte << shift;
-	if (ptrace(PTRACE_POKEDATA, victim, base, word) != 0)
-		rig_fail_now("PTRACE_POKEDATA: errno %d", errno);
-	return old;
-}
-
 /* From the opening store to the first exit; the others are all waiting. */
 static void
 run_through(struct opening *o)
@@ -245,14 +180,13 @@ run_through(struct opening *o)
 	if (return_to != 0)
 		exits[n_exits++] = return_to;
 	for (size_t i = 0; i < n_exits; i++)
-		old[i] = exchange_byte(exits[i], 0xcc);
-	move_victim(PTRACE_CONT);
+		old[i] = tracee_exchange_byte(&victim, exits[i], 0xcc);
+	tracee_move(&victim, PTRACE_CONT);
 	for (size_t i = n_exits; i-- > 0;)
-		(void)exchange_byte(exits[i], old[i]);
-	regs = victim_registers();
+		(void)tracee_exchange_byte(&victim, exits[i], old[i]);
+	regs = tracee_registers(&victim);
 	regs.rip--;
-	if (ptrace(PTRACE_SETREGS, victim, NULL, &regs) != 0)
-		rig_fail_now("PTRACE_SETREGS: errno %d", errno);
+	tracee_set_registers(&victim, &regs);
 	o->n_runs++;
 	n.runs++;
 }
@@ -303,12 +237,13 @@ step(uintptr_t ip, bool in_op)
 {
 	struct opening *o = in_op ? opening_at(ip) : NULL;
 
-	n.steps++;
+	if (n.steps++ % RENEW_EVERY == 0)
+		rig_deadline(LIMIT_S, "the victim itself does not get on");
 	if (o != NULL) {
 		run_through(o);
 		return;
 	}
-	move_victim(PTRACE_SINGLESTEP);
+	tracee_move(&victim, PTRACE_SINGLESTEP);
 }
 
 /* The last operation's instructions, to tell hits from slow paths. */
@@ -353,7 +288,7 @@ step_script(uint32_t pass, uint64_t end)
 	uintptr_t before = 0;
 
 	while (atomic_load(&stage->victim_between) == 0) {
-		struct user_regs_struct regs = victim_registers();
+		struct user_regs_struct regs = tracee_registers(&victim);
 		uint32_t op = atomic_load(&stage->victim_op);
 		bool in_op = op % 2 != 0 && !is_over(end);
 
@@ -388,14 +323,14 @@ attach(void)
 		check_target_lives();
 		(void)rig_futex_wait(&stage->victim_tid, 0, 1000);
 	}
-	victim = (pid_t)tid;
-	if (ptrace(PTRACE_SEIZE, victim, NULL, NULL) != 0)
+	victim.tid = (pid_t)tid;
+	if (!tracee_seize(&victim))
 		rig_skip("ptrace is not permitted");
 	atomic_store(&stage->tracer_victim_go, 1);
 	rig_futex_wake(&stage->tracer_victim_go);
-	if (wait_victim() != STEP_AGAIN)
+	if (tracee_wait(&victim) != STEP_AGAIN)
 		rig_fail_now("the victim did not begin");
-	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, victim, sizeof(config),
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, victim.tid, sizeof(config),
 		&config) == (long)sizeof(config))
 		rseq_area = config.rseq_abi_pointer;
 }
@@ -405,7 +340,7 @@ target_rss_bytes(void)
 {
 	char path[64];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/statm", target);
+	(void)snprintf(path, sizeof(path), "/proc/%d/statm", victim.pid);
 	return rig_rss_bytes_of(path);
 }
 
@@ -481,13 +416,13 @@ step_all(void)
 		if (is_over(end))
 			break;
 		end_op();
-		resume(PTRACE_CONT, 0);
-		if (wait_victim() != STEP_AGAIN)
+		tracee_resume(&victim, PTRACE_CONT);
+		if (tracee_wait(&victim) != STEP_AGAIN)
 			rig_fail_now("the victim did not begin again");
 	}
 	rig_diag("%u passes over all classes completed",
 	    atomic_load(&stage->victim_pass));
-	(void)kill(target, SIGKILL);
+	(void)kill(victim.pid, SIGKILL);
 	if (n.slow_ops == 0 && atomic_load(&stage->victim_pass) == 0)
 		rig_skip("too slow here: the time ended in the first pass, "
 			 "before any slow path");
@@ -504,10 +439,10 @@ main(int argc, char **argv)
 		rig_fail_now("no memory");
 	atomic_store(
 	    &stage->tracer_n_ops, rig.is_long ? N_OPS_LONG : N_OPS_SHORT);
-	target = fork();
-	if (target < 0)
+	victim.pid = fork();
+	if (victim.pid < 0)
 		rig_fail_now("fork: errno %d", errno);
-	if (target == 0)
+	if (victim.pid == 0)
 		freeze_target(stage);
 	rig_pin(0); /* with the victim: the cheapest stops */
 	step_all();
