@@ -428,10 +428,16 @@ circulates(struct eddy_row_stats *s)
 	return in <= 3 * out + 2 && out <= 3 * in;
 }
 
-/* Bytes are to be had for a row that has missed or overflowed n times. */
+/*
+ * Whether bytes are to be had for a row that has missed or overflowed n times.
+ * A local row gets them at others' cost only now and then, so that rows which
+ * all want more do not take it from each other all the time.  A remote row,
+ * which asks but once, gets its batch in any case: without it each object would
+ * go to its slab alone.
+ */
 static bool
-afford(
-    struct eddy_heap *h, uint32_t cpu, uint32_t place, size_t more, uint64_t n)
+afford(struct eddy_heap *h, uint32_t cpu, uint32_t place, bool local,
+    size_t more, uint64_t n)
 {
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
 	/* relaxed, all: statistics that decide who may grow. */
@@ -439,14 +445,10 @@ afford(
 
 	if (eddy_load_relaxed(&stats->promised) + more <= budget)
 		return true;
-	/*
-	 * At others' cost only now and then, so that rows which all want more
-	 * do not take it from each other all the time.
-	 */
-	if (n % 16 != 0)
+	if (local && n % 16 != 0)
 		return false;
 	cut_others(h, cpu, place, more);
-	return eddy_load_relaxed(&stats->promised) + more <= budget;
+	return !local || eddy_load_relaxed(&stats->promised) + more <= budget;
 }
 
 /* What the row is to hold: as now, twice as much, or no more than it needs. */
@@ -482,7 +484,8 @@ grow(
 	size_t size = eddy_row_size(row);
 
 	if (want == had ||
-	    (want > had && !afford(h, cpu, place, (want - had) * size, n)) ||
+	    (want > had &&
+		!afford(h, cpu, place, local, (want - had) * size, n)) ||
 	    !set_capacity(h, cpu, place, want))
 		return had;
 	/*
