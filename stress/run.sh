@@ -15,7 +15,7 @@ time=${EDDY_TIME:-600}
 tenth=$((time / 10))
 [ "$tenth" -ge 5 ] || tenth=5
 bad=
-[ $# -gt 0 ] || set -- freeze freeze_step kill threads fork_any \
+[ $# -gt 0 ] || set -- freeze freeze_step ring_steps kill threads fork_any \
 	freeze:claim freeze_step:claim kill:claim flow:claim mixed:claim \
 	freeze:homes freeze_step:homes kill:homes flow:homes mixed:homes \
 	mixed flow

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ring_target.c - victim and helpers on one ring of a heap. */
+#include "ring_target.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/ctl/stats.h"
+#include "lib/heap/pagemap.h"
+#include "lib/heap/returns.h"
+#include "rig.h"
+
+enum {
+	N_HELPERS = 2,
+	HELPER_OPS = 24, /* a turn */
+	HELPER_BATCHES = 4,
+	MAX_OBJECTS = 4096, /* a full ring, and all hands */
+	MAX_CELLS = EDDY_RING_CELLS
+};
+
+struct batch {
+	unsigned n;
+	void *p[EDDY_BATCH_MAX];
+};
+
+struct helper {
+	uint64_t random;
+	unsigned n; /* batches in hand */
+	struct batch batches[HELPER_BATCHES];
+	unsigned puts;
+	unsigned takes;
+	_Atomic uint32_t go;   /* W: main thread; futex */
+	_Atomic uint32_t done; /* W: helper; futex */
+};
+
+const struct ring_scene ring_scenes[] = {
+    {"put into an empty ring", .outcome = EDDY_PUT_CELL},
+    {"put into the last empty cell", .is_filled = true, .no_spill = true,
+	.n_room = 1, .outcome = EDDY_PUT_CELL},
+    {"put when all cells are full", .is_filled = true, .no_spill = true,
+	.outcome = EDDY_PUT_SPILL},
+    {"put when the spill stack is full too", .is_filled = true,
+	.outcome = EDDY_PUT_NOWHERE},
+    {"take from full cells", .takes = true, .is_filled = true, .outcome = 1},
+    {"take from the spill stack", .takes = true, .is_filled = true,
+	.no_cells = true, .outcome = 1},
+    {"take from an empty ring", .takes = true, .outcome = 0},
+};
+const unsigned n_ring_scenes = sizeof(ring_scenes) / sizeof(ring_scenes[0]);
+
+const unsigned ring_sizes[] = {64, 14336, 32768};
+const unsigned n_ring_sizes = sizeof(ring_sizes) / sizeof(ring_sizes[0]);
+
+static struct ring_stage *stage;
+static struct eddy_heap *heap;
+static unsigned row;
+static unsigned per_batch;
+static struct helper helpers[N_HELPERS];
+static struct batch victim_batch;
+static pthread_t victim;
+
+/* Objects that nobody else has; each carries its number. */
+static void *stock[MAX_OBJECTS];
+static unsigned n_stock;
+static void *numbered[MAX_OBJECTS];
+static size_t n_numbered;
+static unsigned lost_objects; /* of this row, so far, and libc's */
+static unsigned lost_batches;
+
+/* ------------------------------------------------------------------ */
+/* Objects */
+
+static void
+number_object(void *p)
+{
+	size_t i = n_numbered++;
+
+	if (i == MAX_OBJECTS)
+		rig_fail_now("too many objects");
+	numbered[i] = p;
+	memcpy(p, &i, sizeof(i));
+}
+
+static void
+keep(const struct batch *b)
+{
+	if (n_stock + b->n > MAX_OBJECTS)
+		rig_fail_now("more objects than there are");
+	memcpy(stock + n_stock, b->p, b->n * sizeof(b->p[0]));
+	n_stock += b->n;
+}
+
+static void
+hand_out(struct batch *b)
+{
+	b->n = per_batch;
+	n_stock -= b->n;
+	memcpy(b->p, stock + n_stock, b->n * sizeof(b->p[0]));
+}
+
+/* So many in stock; numbers of objects that are gone may be given again. */
+static void
+restock(unsigned n)
+{
+	struct eddy_arena *a = eddy_arena_of_home(heap, 0);
+
+	n_numbered = 0;
+	for (unsigned i = 0; i < n_stock; i++)
+		number_object(stock[i]);
+	while (n_stock < n) {
+		void *p[EDDY_BATCH_MAX];
+		unsigned got =
+		    eddy_arena_refill(heap, a, row, p, EDDY_BATCH_MAX);
+
+		if (got == 0 || n_stock + got > MAX_OBJECTS)
+			rig_fail_now("no objects");
+		for (unsigned i = 0; i < got; i++) {
+			number_object(p[i]);
+			stock[n_stock++] = p[i];
+		}
+	}
+}
+
+/* Every object of the stock is a known one, and is there once. */
+static void
+verify_stock(void)
+{
+	static bool is_seen[MAX_OBJECTS];
+
+	memset(is_seen, 0, sizeof(is_seen));
+	for (unsigned i = 0; i < n_stock; i++) {
+		size_t k;
+
+		memcpy(&k, stock[i], sizeof(k));
+		if (k >= n_numbered || numbered[k] != stock[i])
+			rig_fail_now("%p came out and never went in", stock[i]);
+		if (is_seen[k])
+			rig_fail_now("%p came out twice", stock[i]);
+		is_seen[k] = true;
+	}
+}
+
+/* ------------------------------------------------------------------ */
+/* The ring */
+
+static enum eddy_put
+put(const struct batch *b)
+{
+	unsigned rmws = 0;
+
+	return eddy_returns_put(heap, eddy_place(0, row), b->p, b->n, &rmws);
+}
+
+static bool
+take(struct batch *b)
+{
+	unsigned rmws = 0;
+
+	b->n = eddy_returns_take(heap, eddy_place(0, row), b->p, &rmws);
+	return b->n != 0;
+}
+
+static void
+take_some(unsigned n)
+{
+	struct batch b;
+
+	while (n-- > 0 && take(&b))
+		keep(&b);
+}
+
+/* Everything in the ring and in the helpers' hands. */
+static void
+collect(void)
+{
+	take_some(2 * MAX_CELLS + 1);
+	for (unsigned i = 0; i < N_HELPERS; i++) {
+		for (unsigned k = 0; k < helpers[i].n; k++)
+			keep(&helpers[i].batches[k]);
+		helpers[i].n = 0;
+	}
+}
+
+static void
+set_scene(const struct ring_scene *scene)
+{
+	unsigned cells = eddy_returns_limit(row) / per_batch / 2;
+	unsigned n = !scene->is_filled ? 0
+		     : scene->no_spill ? cells
+				       : 2 * cells;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct batch b;
+
+		hand_out(&b);
+		if (put(&b) == EDDY_PUT_NOWHERE)
+			rig_fail_now("the ring is full after %u batches", i);
+	}
+	take_some(scene->no_cells ? cells : scene->n_room);
+}
+
+static unsigned
+count_free_batches(void)
+{
+	uint32_t k = (uint32_t)eddy_load_acquire(&heap->free_batches);
+	unsigned n = 0;
+
+	for (; k != 0; k = eddy_load_relaxed(&heap->batches[k - 1].next))
+		n++;
+	return n;
+}
+
+/* Nobody else works: what the heap counts as live and we have not is lost. */
+static void
+count_losses(void)
+{
+	static struct eddy_stats st;
+	unsigned lost;
+
+	verify_stock();
+	eddy_stats_read(heap, &st);
+	lost = (unsigned)st.row[row].live - n_stock;
+	stage->target_lost_objects = lost - lost_objects;
+	lost_objects = lost;
+	stage->target_n_batches = eddy_load_relaxed(&heap->n_batches);
+	lost = stage->target_n_batches - count_free_batches();
+	stage->target_lost_batches = lost - lost_batches;
+	lost_batches = lost;
+}
+
+/* ------------------------------------------------------------------ */
+/* Threads */
+
+static void
+await_turn(const _Atomic uint32_t *go, uint32_t done)
+{
+	while (atomic_load(go) == done)
+		(void)rig_futex_wait(go, done, 0);
+}
+
+static void
+announce(_Atomic uint32_t *word, uint32_t value)
+{
+	atomic_store(word, value);
+	rig_futex_wake(word);
+}
+
+_Noreturn void
+ring_exit_thread(void)
+{
+	for (;;)
+		(void)syscall(SYS_exit, 0);
+}
+
+static void *
+victim_main(void *arg)
+{
+	const struct ring_scene *scene = arg;
+	uint32_t outcome;
+
+	stage->target_victim_tid = (uint32_t)gettid();
+	announce(&stage->victim_at, 0);
+	await_turn(&stage->tracer_victim_go, 0);
+	(void)syscall(SYS_tgkill, getpid(), gettid(), RING_SIGNAL);
+	atomic_store(&stage->victim_at, 1);
+	outcome = scene->takes ? take(&victim_batch) : put(&victim_batch);
+	atomic_store(&stage->victim_outcome, outcome);
+	atomic_store(&stage->victim_at, 2);
+	(void)syscall(SYS_tgkill, getpid(), gettid(), RING_SIGNAL);
+	return NULL;
+}
+
+static void
+helper_op(struct helper *h)
+{
+	bool puts = h->n == HELPER_BATCHES ||
+		    (h->n > 0 && rig_below(&h->random, 2) == 0);
+
+	if (puts && put(&h->batches[h->n - 1]) != EDDY_PUT_NOWHERE) {
+		h->n--;
+		h->puts++;
+	} else if (!puts && take(&h->batches[h->n])) {
+		h->n++;
+		h->takes++;
+	}
+}
+
+static void *
+helper_main(void *arg)
+{
+	struct helper *h = arg;
+
+	rig_unpin();
+	for (uint32_t turn = 0;; turn++) {
+		await_turn(&h->go, turn);
+		for (unsigned i = 0; i < HELPER_OPS; i++)
+			helper_op(h);
+		announce(&h->done, turn + 1);
+	}
+	return arg;
+}
+
+/* ------------------------------------------------------------------ */
+/* Commands */
+
+static void
+enter_row(unsigned size)
+{
+	static struct eddy_stats st;
+
+	for (row = 1; eddy_row_size(row) != size; row++)
+		;
+	per_batch = eddy_classes[row].batch;
+	stage->target_batch = per_batch;
+	n_stock = 0;
+	/* The C library's own. */
+	eddy_stats_read(heap, &st);
+	lost_objects = (unsigned)st.row[row].live;
+}
+
+static void
+begin(void)
+{
+	const struct ring_scene *scene = &ring_scenes[stage->tracer_scene];
+
+	if (row == 0 || eddy_row_size(row) != stage->tracer_size)
+		enter_row(stage->tracer_size);
+	restock(eddy_returns_limit(row) + 4 * per_batch);
+	set_scene(scene);
+	for (unsigned i = 0; i < N_HELPERS; i++) {
+		hand_out(&helpers[i].batches[0]);
+		helpers[i].n = 1;
+	}
+	victim_batch.n = 0;
+	if (!scene->takes)
+		hand_out(&victim_batch);
+	atomic_store(&stage->tracer_victim_go, 0);
+	atomic_store(&stage->victim_at, UINT32_MAX);
+	if (pthread_create(
+		&victim, NULL, victim_main, (void *)(uintptr_t)scene) != 0)
+		rig_fail_now("no thread");
+	await_turn(&stage->victim_at, UINT32_MAX);
+}
+
+static void
+help(void)
+{
+	stage->target_puts = 0;
+	stage->target_takes = 0;
+	for (unsigned i = 0; i < N_HELPERS; i++) {
+		helpers[i].puts = 0;
+		helpers[i].takes = 0;
+		announce(&helpers[i].go, atomic_load(&helpers[i].go) + 1);
+	}
+	for (unsigned i = 0; i < N_HELPERS; i++) {
+		uint32_t go = atomic_load(&helpers[i].go);
+
+		while (atomic_load(&helpers[i].done) != go)
+			(void)rig_futex_wait(&helpers[i].done, go - 1, 0);
+		stage->target_puts += helpers[i].puts;
+		stage->target_takes += helpers[i].takes;
+	}
+}
+
+/* The victim is over or dead: what it has, it has if it lived to say so. */
+static void
+end(void)
+{
+	const struct ring_scene *scene = &ring_scenes[stage->tracer_scene];
+
+	(void)pthread_join(victim, NULL);
+	if (atomic_load(&stage->victim_at) == 2 &&
+	    (scene->takes ||
+		atomic_load(&stage->victim_outcome) == EDDY_PUT_NOWHERE))
+		keep(&victim_batch);
+	collect();
+	count_losses();
+}
+
+_Noreturn void
+ring_target(struct ring_stage *shared)
+{
+	pthread_t t;
+
+	stage = shared;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	heap = eddy_heap_start();
+	if (heap == NULL)
+		rig_fail_now("no heap");
+	for (unsigned i = 0; i < N_HELPERS; i++) {
+		helpers[i].random = rig.seed * 10 + i;
+		if (pthread_create(&t, NULL, helper_main, &helpers[i]) != 0)
+			rig_fail_now("no thread");
+	}
+	for (uint32_t turn = 0;; turn++) {
+		await_turn(&stage->tracer_command_go, turn);
+		if (stage->tracer_command == RING_BEGIN)
+			begin();
+		else if (stage->tracer_command == RING_HELP)
+			help();
+		else
+			end();
+		announce(&stage->target_done, turn + 1);
+	}
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ring_target.h - the process that ring_steps traces: a heap of its own, one
+ * victim at a time, two helpers.
+ *
+ * The main thread obeys: RING_BEGIN fills the ring as the scene wants it and
+ * starts a victim, RING_HELP lets the helpers put and take, RING_END counts
+ * what is there.  All objects are known by number, so that one that is lost,
+ * comes twice or from nowhere is seen.
+ */
+#ifndef EDDY_STRESS_RING_TARGET_H
+#define EDDY_STRESS_RING_TARGET_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ring_scene {
+	const char *name;
+	bool takes;      /* else puts */
+	bool is_filled;  /* cells and spill stack, before what follows */
+	unsigned n_room; /* batches taken out of cells again */
+	bool no_cells;   /* all cells emptied */
+	bool no_spill;   /* as many put as there are cells, and no more */
+	/* What comes of it, if nobody interferes. */
+	unsigned outcome; /* put: enum eddy_put; take: 1: a batch */
+};
+
+extern const struct ring_scene ring_scenes[];
+extern const unsigned n_ring_scenes;
+extern const unsigned ring_sizes[]; /* of objects: rows to try */
+extern const unsigned n_ring_sizes;
+
+enum ring_command { RING_BEGIN, RING_HELP, RING_END };
+
+/* Shared by target and tracer; a word's first name is its writer. */
+struct ring_stage {
+	_Atomic uint32_t tracer_command_go; /* futex: counts */
+	_Atomic uint32_t target_done;       /* futex: commands obeyed */
+	_Atomic uint32_t tracer_victim_go;  /* futex: attached */
+	_Atomic uint32_t victim_at;         /* 1: in the operation, 2: over */
+	_Atomic uint32_t victim_outcome;    /* of it, once over */
+	enum ring_command tracer_command;   /* the rest: before a futex */
+	unsigned tracer_scene;
+	unsigned tracer_size;
+	uint32_t target_victim_tid;
+	unsigned target_batch; /* objects a batch */
+	unsigned target_puts;  /* helpers' successes, a turn */
+	unsigned target_takes;
+	unsigned target_lost_objects; /* at RING_END */
+	unsigned target_lost_batches;
+	unsigned target_n_batches; /* ever made */
+};
+
+/* By which a victim says that its operation comes next, and that it is over. */
+enum { RING_SIGNAL = 12 /* SIGUSR2 */ };
+
+_Noreturn void ring_target(struct ring_stage *stage);
+
+/* Where a thread is sent to die: the bare exit call. */
+_Noreturn void ring_exit_thread(void);
+
+#endif /* EDDY_STRESS_RING_TARGET_H */
