@@ -574,7 +574,11 @@ refill(struct eddy_heap *h, uint32_t home, unsigned row, void **objects,
 {
 	struct eddy_arena *a = eddy_arena_of_home(h, home);
 
-	n = a != NULL ? eddy_arena_refill(h, a, row, objects, n) : 0;
+	if (a == NULL)
+		return 0;
+	/* Before there is a batch in hand. */
+	eddy_gather_note(h, a);
+	n = eddy_arena_refill(h, a, row, objects, n);
 	/* The lowest address first. */
 	for (unsigned i = 0; i < n / 2; i++) {
 		void *p = objects[i];
@@ -582,8 +586,6 @@ refill(struct eddy_heap *h, uint32_t home, unsigned row, void **objects,
 		objects[i] = objects[n - 1 - i];
 		objects[n - 1 - i] = p;
 	}
-	if (a != NULL)
-		eddy_gather_note(h, a);
 	return n;
 }
 

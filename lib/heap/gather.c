@@ -158,13 +158,16 @@ eddy_gather_note(struct eddy_heap *h, struct eddy_arena *a)
 	/* relaxed, all: whoever moves the clock on does it. */
 	if (grown == eddy_load_relaxed(&g->chunks))
 		return;
-	eddy_store_relaxed(&g->chunks, grown);
 	/* relaxed; the stamp first: a sleeper must not set it back. */
 	last = eddy_load_relaxed(&g->time);
 	now = eddy_os_seconds();
+	/* relaxed: as above.  Whoever loses leaves it to the winner. */
+	if (now - last >= EDDY_GATHER_SECONDS &&
+	    !eddy_cas_relaxed(&g->time, &last, now))
+		return;
 	/* relaxed: as above. */
-	if (now - last < EDDY_GATHER_SECONDS ||
-	    !eddy_cas_relaxed(&g->time, &last, now) || last == 0)
+	eddy_store_relaxed(&g->chunks, grown);
+	if (now - last < EDDY_GATHER_SECONDS || last == 0)
 		return;
 	/* relaxed: as above. */
 	last = eddy_add_relaxed(&g->epoch, 1);

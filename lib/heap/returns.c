@@ -85,9 +85,9 @@ pop(struct eddy_heap *h, _Atomic uint64_t *stack, unsigned tries,
 		++*rmws;
 		/*
 		 * RET-A1, RET-A2: the tag grows at every pop, so ABA takes
-		 * 2^32 pops.
+		 * 2^32 pops.  On failure too: next of the new top is read.
 		 */
-		if (eddy_cas_acquire(stack, &top, tag << 32 | next))
+		if (eddy_cas_acq_rel(stack, &top, tag << 32 | next))
 			return top_of(top);
 	}
 	return 0;
@@ -296,15 +296,10 @@ sweep_ring(struct eddy_heap *h, uint32_t place, uint32_t epoch)
 			(void)eddy_arena_put(
 			    h, objects, unpack(h, number, objects, &rmws));
 	}
-	/* The newest is on top: if it is old, all are.  Bounded, as others
-	 * may go on putting. */
+	/* Of any age: the old ones lie below.  Bounded, since others may go on
+	 * putting. */
 	for (unsigned i = 0; i < MAX_SWEPT; i++) {
-		/* RET-A1: the top's epoch is of the batch that was pushed. */
-		uint64_t top = eddy_load_acquire(&r->spill);
-
-		number = is_old(h, top_of(top), epoch)
-			     ? pop(h, &r->spill, 2, &rmws)
-			     : 0;
+		number = pop(h, &r->spill, 2, &rmws);
 		if (number == 0)
 			break;
 		(void)eddy_arena_put(

@@ -53,8 +53,9 @@ EDDY_MUST_USE unsigned eddy_returns_take(
     struct eddy_heap *h, uint32_t place, void **objects, unsigned *rmws);
 
 /*
- * eddy_returns_sweep - gives batches of a home back to their slabs: those that
- * have waited since before gather number `epoch` (EDDY_ALL_EPOCHS: all).
+ * eddy_returns_sweep - gives batches of a home back to their slabs: of those in
+ * cells such as have waited since before gather number `epoch`
+ * (EDDY_ALL_EPOCHS: all), and what was spilled.
  */
 #define EDDY_ALL_EPOCHS UINT32_MAX
 void eddy_returns_sweep(struct eddy_heap *h, uint32_t home, uint32_t epoch);
