@@ -237,6 +237,7 @@ main(int argc, char **argv)
 {
 	(void)argc;
 	tap_begin(argv);
+	probe_small_pages();
 	tap_guard(60);
 	test_small_classes();
 	test_page_multiples();

@@ -21,6 +21,9 @@
 #	define MREMAP_DONTUNMAP 4
 #endif
 
+/* A move may be refused once for so many bytes: to copy them costs more. */
+#define EDDY_PER_REFUSAL ((size_t)256 << 10)
+
 /* The kernel returns -4095 to -1 for errors, anything else is an address. */
 static bool
 is_error(long r)
@@ -92,13 +95,58 @@ eddy_os_unmap(void *p, size_t size)
 	(void)eddy_syscall(SYS_munmap, p, size, 0, 0, 0, 0);
 }
 
+static long
+move_piece(char *from, char *to, size_t size)
+{
+	return eddy_syscall(SYS_mremap, from, size, size,
+	    MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to, 0);
+}
+
+/*
+ * Before 6.17 the kernel moves no range of several mappings, and neighbours
+ * that were touched apart stay two for ever.  Where they meet is not known, so
+ * it is searched by halves: EFAULT says that a seam lies in what was asked for.
+ * The refused call has unmapped its target, which somebody else may have got
+ * since; so it is mapped again in a way that cannot replace.
+ */
 int
 eddy_os_move(void *from, void *to, size_t size)
 {
-	long r = eddy_syscall(SYS_mremap, from, size, size,
-	    MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to, 0);
+	const size_t page = eddy_os_page_size();
+	char *source = from;
+	char *target = to;
+	size_t done = 0;
+	size_t piece = size;
+	size_t seam = 0; /* one lies before, and after done; or 0 */
+	size_t refusals = 16 + size / EDDY_PER_REFUSAL;
+	long r = 0;
 
-	return is_error(r) ? (int)r : 0;
+	while (done < size) {
+		r = move_piece(source + done, target + done, piece);
+		if (!is_error(r)) {
+			done += piece;
+			piece = size - done;
+			if (done < seam)
+				piece = eddy_align_up((seam - done) / 2, page);
+			continue;
+		}
+		if (r != -EFAULT || piece <= page || --refusals == 0 ||
+		    eddy_os_map_at(target + done, piece) != 0)
+			break;
+		seam = done + piece;
+		piece = eddy_align_up(piece / 2, page);
+	}
+	if (done == size)
+		return 0;
+	/* What went comes back, and no part of the target but the piece in
+	 * doubt stays mapped. */
+	if (done != 0) {
+		memcpy(source, target, done);
+		eddy_os_unmap(target, done);
+	}
+	if (done + piece < size)
+		eddy_os_unmap(target + done + piece, size - done - piece);
+	return (int)r;
 }
 
 int

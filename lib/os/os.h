@@ -37,7 +37,7 @@ void eddy_os_unmap(void *p, size_t size);
  * the caller's as well; `from` stays mapped and reads as zero.
  *
  * Returns: 0, or an error with nothing moved (kernels before 5.7, locked or
- *          shared pages).
+ *          shared pages).  Then parts of the target may have been unmapped.
  */
 EDDY_MUST_USE int eddy_os_move(void *from, void *to, size_t size);
 
