@@ -23,6 +23,10 @@ static __thread struct eddy_rseq own_area;
 static __thread bool refused;
 /* The least that a CPU's cache may hold. */
 #define MIN_BUDGET 65536
+/* Batches of which a row shall hold two at least: bytes. */
+#define SMALL_BATCH ((size_t)64 << 10)
+/* What a row that lives on its ring takes from slabs: objects. */
+#define SMALL_REFILL 16
 /* Rows cut, and seconds, until quota and affinity are looked at again. */
 #define SHARE_EVERY   64
 #define SHARE_SECONDS 1
@@ -224,11 +228,14 @@ remote_begin(unsigned row)
 {
 	uint32_t at = 0;
 
-	if (row <= 22)
-		return (row - 1) * EDDY_BATCH_MAX * 8;
-	for (unsigned i = 22; i < row; i++)
+	static_assert(EDDY_REMOTE_SIZE >=
+			  (21 * 64 + (25 + 21 + 18 + 16 + 12 + 10 + 9 + 8) +
+			      12 * 8 + 8 * 4) *
+			      8,
+	    "a batch of each row");
+	for (unsigned i = 1; i < row; i++)
 		at += eddy_classes[i].batch * 8u;
-	return 21 * EDDY_BATCH_MAX * 8 + at;
+	return at;
 }
 
 static uint32_t
@@ -457,10 +464,10 @@ aim(struct eddy_row_stats *s, unsigned row, bool local, unsigned had,
     uint64_t n)
 {
 	const struct eddy_class *class = &eddy_classes[row];
-	unsigned least = local ? class->batch * 2u : class->batch;
+	unsigned least = class->batch;
 
-	if (least > class->depth)
-		least = class->depth;
+	if (local && least * class->size <= SMALL_BATCH)
+		least *= 2;
 	if (had == 0 || !local)
 		return least;
 	if (circulates(s))
@@ -608,7 +615,29 @@ borrow(struct eddy_heap *h, uint32_t home, unsigned row)
 	return NULL;
 }
 
-/* A batch from the ring of the slot's home, or from slabs. */
+/*
+ * How many objects to take from slabs for a row that may hold so many.  Runs
+ * are claimed one by one, so there is nothing to be had by taking more.  A row
+ * whose objects come back by the ring asks for few, since what it takes goes
+ * round with the others from then on.
+ */
+static unsigned
+modest(struct eddy_row_stats *s, unsigned row, unsigned capacity)
+{
+	unsigned n = eddy_classes[row].batch;
+
+	if (capacity == 0 || row >= EDDY_ROW_RUN)
+		return 1;
+	if (n > capacity)
+		n = capacity;
+	/* relaxed, both: a rule of thumb. */
+	if (n > SMALL_REFILL &&
+	    eddy_load_relaxed(&s->back) > eddy_load_relaxed(&s->in) / 2)
+		n = SMALL_REFILL;
+	return n;
+}
+
+/* A batch from the ring of the slot's home, or n objects from slabs. */
 static unsigned
 restock(struct eddy_heap *h, uint32_t home, unsigned row, void **objects,
     unsigned n)
@@ -619,10 +648,12 @@ restock(struct eddy_heap *h, uint32_t home, unsigned row, void **objects,
 
 	if (rmws != 0)
 		count(h, AT(rmws), rmws);
-	if (got != 0)
+	if (got != 0) {
 		count(h, AT(ring_takes), 1);
-	else
+		count(h, AT_ROW(row, back), got);
+	} else {
 		got = refill(h, home, row, objects, n);
+	}
 	count(h, AT_ROW(row, in), got);
 	return got;
 }
@@ -631,7 +662,6 @@ static void *
 rows_alloc(struct eddy_heap *h, unsigned row)
 {
 	void *objects[EDDY_BATCH_MAX];
-	unsigned batch = eddy_classes[row].batch;
 	struct eddy_row_stats *s;
 	uint32_t home;
 	uint32_t cpu;
@@ -651,10 +681,7 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 		want = grow(h, cpu, eddy_place(home, row), row,
 		    eddy_load_relaxed(&s->refills));
 		count(h, AT_ROW(row, refills), 1);
-		n = restock(h, home, row, objects,
-		    want == 0      ? 1
-		    : want < batch ? want
-				   : batch);
+		n = restock(h, home, row, objects, modest(s, row, want));
 		if (n == 0)
 			return borrow(h, home, row);
 		if (n > 1)

@@ -80,6 +80,7 @@ struct eddy_row_stats {
 	_Atomic uint64_t refills;   /* times the row was found empty */
 	_Atomic uint64_t overflows; /* times it was found full */
 	_Atomic uint64_t in;        /* objects that it was refilled with */
+	_Atomic uint64_t back;      /* of these, from the return ring */
 	_Atomic uint64_t out;       /* objects of its home that it sent away */
 	_Atomic uint64_t away;      /* objects of other homes sent there */
 	/*
@@ -114,8 +115,8 @@ struct eddy_slot_stats {
  */
 #define EDDY_SLOT_STATS  65536
 #define EDDY_SLOT_LOCAL  (EDDY_SLOT_STATS + 4096)
-#define EDDY_SLOT_REMOTE (240 * 1024)
-#define EDDY_REMOTE_SIZE (12 * 1024)
+#define EDDY_SLOT_REMOTE (236 * 1024)
+#define EDDY_REMOTE_SIZE (199 * EDDY_CACHELINE)
 static_assert(sizeof(struct eddy_slot_stats) <= 4096, "one page");
 static_assert(
     EDDY_SLOT_REMOTE + EDDY_MAX_HOMES * EDDY_REMOTE_SIZE <= EDDY_SLOT_SIZE,

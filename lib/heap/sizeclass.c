@@ -70,9 +70,14 @@
 
 /*
  * 64 objects travel together up to 1 KiB, so that an object costs a sixteenth
- * of an RMW; above, 32 KiB, or one object.
+ * of an RMW.  Above it is 32 KiB; fewer than 8 objects made a flow of 32 KiB
+ * blocks from CPU to CPU two to four times as slow.
  */
-#define BATCH(size) ((size) <= 1024 ? 64 : (size) <= 16384 ? 32768 / (size) : 1)
+#define BATCH(size)                            \
+	((size) <= 1024       ? 64             \
+	    : (size) <= 4096  ? 32768 / (size) \
+	    : (size) <= 32768 ? 8              \
+			      : 4)
 
 /* What fits in the row's place in the slot: see row_begin in cpu_cache.c. */
 #define DEPTH(size)                  \
