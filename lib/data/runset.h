@@ -61,6 +61,7 @@ struct eddy_runmap {
 	/*
 	 * W: whoever has all units in hand (birth, retirement).
 	 * R: any CPU, as a hint; true while a bit is in hand.
+	 * O: RUN-R2 -> RUN-A2; for segments, BIND-R2 -> BIND-A2 as well.
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint32_t owner;
 };

@@ -14,6 +14,7 @@
 #define EDDY_FRONT_H
 
 #include "lib/base/base.h"
+#include "lib/heap/heap.h"
 
 void *eddy_malloc(size_t size);
 void *eddy_new(size_t size);
@@ -31,6 +32,10 @@ void eddy_free_slow(void *p);
  * Returns: NULL when there is no memory or no such size; errno untouched.
  */
 EDDY_MUST_USE void *eddy_alloc(size_t size, size_t align, bool zero);
+
+/* The same from an arena of the program's. */
+EDDY_MUST_USE void *eddy_alloc_in(
+    struct eddy_arena *a, size_t size, size_t align);
 
 /* NULL with ENOMEM, or the end of the process where xmalloc says so. */
 void *eddy_no_memory(void);

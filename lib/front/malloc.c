@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/heap/arena.h"
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/large.h"
 #include "lib/heap/pagemap.h"
@@ -53,22 +54,35 @@ fill_free(const struct eddy_heap *h, void *p)
 		memset(p, JUNK_FREE, eddy_size_of(p));
 }
 
+/* What comes from an arena of the program's, or else (NULL) from caches. */
 static void *
-large(struct eddy_heap *h, size_t size, size_t align, bool zero)
+small(struct eddy_heap *h, struct eddy_arena *a, unsigned row)
+{
+	void *p;
+
+	if (a == NULL)
+		return eddy_cache_alloc(h, row);
+	return eddy_arena_refill(h, a, row, &p, 1) != 0 ? p : NULL;
+}
+
+static void *
+large(struct eddy_heap *h, struct eddy_arena *a, size_t size, size_t align,
+    bool zero)
 {
 	size_t real = eddy_large_size(size, by_classes(h));
 
 	/* The sum is what address arithmetic must be able to express. */
 	if (real == 0 || align > EDDY_SIZE_LIMIT - real)
 		return NULL;
-	return eddy_cache_large(
-	    h, real, align <= EDDY_PAGE ? 1 : align / EDDY_PAGE, zero);
+	align = align <= EDDY_PAGE ? 1 : align / EDDY_PAGE;
+	return a == NULL ? eddy_cache_large(h, real, align, zero)
+			 : eddy_large_alloc(h, a, real, align, zero);
 }
 
-void *
-eddy_alloc(size_t size, size_t align, bool zero)
+static inline void *
+alloc(struct eddy_heap *h, struct eddy_arena *a, size_t size, size_t align,
+    bool zero)
 {
-	struct eddy_heap *h = eddy_heap();
 	size_t rounded = size;
 	void *p;
 
@@ -79,15 +93,27 @@ eddy_alloc(size_t size, size_t align, bool zero)
 		rounded = eddy_align_up(size != 0 ? size : 1, align);
 	}
 	if (rounded <= EDDY_ROW_MAX && align <= EDDY_PAGE) {
-		p = eddy_cache_alloc(h, row_of_size(h, rounded));
+		p = small(h, a, row_of_size(h, rounded));
 		if (p != NULL && zero)
 			memset(p, 0, size);
 	} else {
-		p = large(h, size, align, zero);
+		p = large(h, a, size, align, zero);
 	}
 	if (p != NULL && !zero && !h->cached)
 		fill_alloc(h, p);
 	return p;
+}
+
+void *
+eddy_alloc(size_t size, size_t align, bool zero)
+{
+	return alloc(eddy_heap(), NULL, size, align, zero);
+}
+
+void *
+eddy_alloc_in(struct eddy_arena *a, size_t size, size_t align)
+{
+	return alloc(eddy_heap(), a, size, align, false);
 }
 
 /* The answer to a request that cannot be served. */

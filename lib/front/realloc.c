@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/front/front.h"
+#include "lib/heap/arena.h"
 #include "lib/heap/large.h"
 #include "lib/heap/pagemap.h"
 #include "lib/os/fatal.h"
@@ -30,17 +31,30 @@ resize_to_nothing(struct eddy_heap *h, void *p)
 	return NULL;
 }
 
+/* A block that p may move to: from its arena, if the program created that. */
+static void *
+another(struct eddy_heap *h, const void *p, size_t size)
+{
+	struct eddy_arena *a = eddy_arena_of(h, p);
+	void *q;
+
+	if (a == NULL || a->home != EDDY_HOME_NONE)
+		return eddy_malloc(size);
+	q = eddy_alloc_in(a, size, 1);
+	return q != NULL ? q : eddy_no_memory();
+}
+
 static void *
 move(struct eddy_heap *h, void *p, size_t old, size_t size)
 {
-	void *q = eddy_malloc(size);
+	void *q = another(h, p, size);
 	enum eddy_move moved = EDDY_NOT_MOVED;
 
 	/* Options that fill will fill the old block: its pages stay. */
 	if (q != NULL && size > old && h->cached)
 		moved = eddy_large_move(h, p, q, old);
 	if (moved == EDDY_LOST)
-		q = eddy_malloc(size);
+		q = another(h, p, size);
 	if (q == NULL)
 		return NULL;
 	if (moved != EDDY_MOVED)

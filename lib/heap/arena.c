@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib/heap/arena.h"
 
+#include <errno.h>
+
+#include "lib/heap/bind.h"
 #include "lib/heap/chunk.h"
 #include "lib/heap/large.h"
 #include "lib/heap/pagemap.h"
@@ -33,9 +36,37 @@ level_bytes(const struct eddy_idset *s, unsigned from)
 	return sum;
 }
 
+size_t
+eddy_arena_bytes(const struct eddy_arena *a)
+{
+	return a->fixed_size + eddy_idset_bytes(&a->hints, 0);
+}
+
+/*
+ * Addresses for an arena, its first part accessible, on its node.  refused:
+ * what the kernel said to the policy.  NULL: no memory.
+ */
+static void *
+lay_ground(struct eddy_heap *h, uint32_t home, uint32_t node, size_t size,
+    size_t fixed, int *refused)
+{
+	uint32_t policy = eddy_bind_wanted(h, home, node);
+	void *p = eddy_os_reserve(size);
+
+	*refused = 0;
+	if (p == NULL)
+		return NULL;
+	if (policy != EDDY_BOUND_NOT)
+		*refused = eddy_bind_tell(h, p, size, policy, false);
+	if (eddy_os_commit(p, fixed) == 0)
+		return p;
+	eddy_os_unmap(p, size);
+	return NULL;
+}
+
+/* An arena without a number. */
 static struct eddy_arena *
-build(struct eddy_heap *h, uint32_t number, uint32_t home, uint32_t node,
-    size_t *ret_size)
+build(struct eddy_heap *h, uint32_t home, uint32_t node, int *refused)
 {
 	struct eddy_idset hints;
 	struct eddy_idset segment_hints;
@@ -49,14 +80,10 @@ build(struct eddy_heap *h, uint32_t number, uint32_t home, uint32_t node,
 	fixed += level_bytes(&hints, 1) + level_bytes(&segment_hints, 0);
 	/* What is opened later shares no OS page with what is open now. */
 	fixed = eddy_align_up(fixed, eddy_os_page_size());
-	*ret_size = fixed + eddy_idset_bytes(&hints, 0);
-	p = eddy_os_reserve(*ret_size);
+	p = lay_ground(
+	    h, home, node, fixed + eddy_idset_bytes(&hints, 0), fixed, refused);
 	if (p == NULL)
 		return NULL;
-	if (eddy_os_commit(p, fixed) != 0) {
-		eddy_os_unmap(p, *ret_size);
-		return NULL;
-	}
 	a = (struct eddy_arena *)(void *)p;
 	a->hints = hints;
 	a->hints.level[0] = (_Atomic uint64_t *)(void *)(p + fixed);
@@ -69,7 +96,6 @@ build(struct eddy_heap *h, uint32_t number, uint32_t home, uint32_t node,
 	    .first_kind = EDDY_HINT_RUNS,
 	    .descriptors = (char *)h->chunks,
 	    .stride = sizeof(struct eddy_chunk),
-	    .owner = number,
 	    .put = eddy_pages_put_run,
 	};
 	a->chunks = (struct eddy_runset){
@@ -77,10 +103,8 @@ build(struct eddy_heap *h, uint32_t number, uint32_t home, uint32_t node,
 	    .first_kind = 0,
 	    .descriptors = (char *)h->segments,
 	    .stride = sizeof(struct eddy_segment),
-	    .owner = number,
 	    .put = eddy_segment_put,
 	};
-	a->number = number;
 	a->home = home;
 	a->fixed_size = fixed;
 	/* relaxed: published by HEAP-R3. */
@@ -88,47 +112,123 @@ build(struct eddy_heap *h, uint32_t number, uint32_t home, uint32_t node,
 	return a;
 }
 
+/* Gives the arena its number; the one that has it, this or another's. */
 static struct eddy_arena *
-publish(struct eddy_heap *h, uint32_t number, uint32_t home, uint32_t node)
+publish(struct eddy_heap *h, struct eddy_arena *a, uint32_t number)
 {
 	struct eddy_arena *seen = NULL;
-	size_t size;
-	struct eddy_arena *a = build(h, number, home, node, &size);
 
-	if (a == NULL)
-		return eddy_arena_at(h, number);
+	a->number = number;
+	a->pages.owner = number;
+	a->chunks.owner = number;
 	/* HEAP-R3: all that was built.  HEAP-A3: or another's. */
-	if (!eddy_cas_acq_rel(&h->arenas[number], &seen, a)) {
-		eddy_os_unmap(a, size);
-		return seen;
-	}
-	return a;
+	if (eddy_cas_acq_rel(&h->arenas[number], &seen, a))
+		return a;
+	eddy_os_unmap(a, eddy_arena_bytes(a));
+	return seen;
 }
 
 struct eddy_arena *
 eddy_arena_of_home(struct eddy_heap *h, uint32_t home)
 {
 	struct eddy_arena *a = eddy_arena_at(h, home + 1);
+	int refused;
 
 	if (eddy_likely(a != NULL))
 		return a;
-	return publish(
-	    h, home + 1, home, (uint32_t)h->places.node_of_home[home]);
+	a = build(h, home, (uint32_t)h->places.node_of_home[home], &refused);
+	if (a == NULL)
+		return eddy_arena_at(h, home + 1);
+	if (refused != 0) /* relaxed: a statistic. */
+		(void)eddy_add_relaxed(&h->n_unplaced, 1);
+	return publish(h, a, home + 1);
 }
 
-uint32_t
-eddy_arena_create(struct eddy_heap *h, uint32_t node)
+/* The next number for an arena; 0: there are no more. */
+static uint32_t
+take_number(struct eddy_heap *h)
 {
-	/* relaxed: a number of one's own. */
-	uint32_t number = eddy_add_relaxed(&h->n_arenas, 1) + 1;
+	/* relaxed, both: a number of one's own; what it names comes later. */
+	uint32_t n = eddy_load_relaxed(&h->n_arenas);
 
-	if (number > EDDY_MAX_ARENAS) {
-		/* Whoever passes the end takes back only what he added. */
-		(void)eddy_add_relaxed(&h->n_arenas, (uint32_t)-1);
-		return 0;
+	do
+		if (n >= EDDY_MAX_ARENAS)
+			return 0;
+	while (!eddy_cas_relaxed(&h->n_arenas, &n, n + 1));
+	return n + 1;
+}
+
+int
+eddy_arena_add(struct eddy_heap *h, uint32_t node, uint32_t *ret)
+{
+	struct eddy_arena *a;
+	int err;
+
+	/* relaxed: what cannot work is not built. */
+	if (eddy_load_relaxed(&h->n_arenas) >= EDDY_MAX_ARENAS)
+		return -EAGAIN;
+	a = build(h, EDDY_HOME_NONE, node, &err);
+	if (a == NULL)
+		return -ENOMEM;
+	if (err == 0) {
+		*ret = take_number(h);
+		if (*ret != 0) {
+			(void)publish(h, a, *ret);
+			return 0;
+		}
+		err = -EAGAIN;
 	}
-	/* A number that gets no memory is spent. */
-	return publish(h, number, EDDY_HOME_NONE, node) != NULL ? number : 0;
+	eddy_os_unmap(a, eddy_arena_bytes(a));
+	return err;
+}
+
+int
+eddy_arena_fit(struct eddy_heap *h, int node)
+{
+	struct eddy_topology *t;
+	int err = -ENOMEM;
+
+	if (node < 0 || node >= EDDY_MAX_NODES)
+		return -EINVAL;
+	if (eddy_node_in(h->places.has_memory, (unsigned)node))
+		return 0;
+	t = eddy_os_reserve(sizeof(*t));
+	if (t == NULL)
+		return -ENOMEM;
+	if (eddy_os_commit(t, sizeof(*t)) == 0) {
+		if (h->places.fake)
+			(void)eddy_topology_fake(t, h->opts.topology);
+		else
+			(void)eddy_topology_read(t, "/sys", false);
+		err = eddy_node_in(t->has_memory, (unsigned)node) ? 0
+		      : eddy_node_in(t->online, (unsigned)node)   ? -ENODEV
+								  : -EINVAL;
+	}
+	eddy_os_unmap(t, sizeof(*t));
+	return err;
+}
+
+struct eddy_arena *
+eddy_arena_of(struct eddy_heap *h, const void *p)
+{
+	size_t page = eddy_page_of(h, p);
+	uint32_t chunk = (uint32_t)(page / EDDY_CHUNK_PAGES);
+	unsigned pos = chunk % (unsigned)EDDY_SEGMENT_CHUNKS;
+	struct eddy_segment *s;
+	uint32_t owner;
+
+	/* SEG-A1: descriptors below the limit are readable. */
+	if (page >= eddy_load_acquire(&eddy_fast.limit) || chunk >= h->n_chunks)
+		return NULL;
+	s = &h->segments[chunk / EDDY_SEGMENT_CHUNKS];
+	/* SEG-A3: pairs with SEG-R3: the chunk's is readable. */
+	if ((eddy_load_acquire(&s->map.ready[pos / 64]) >> pos % 64 & 1) == 0)
+		return NULL;
+	/* relaxed, both: pinned by the block. */
+	owner = eddy_load_relaxed(&h->chunks[chunk].map.owner);
+	if (owner == 0) /* whole chunks */
+		owner = eddy_load_relaxed(&s->map.owner);
+	return owner != 0 ? eddy_arena_at(h, owner) : NULL;
 }
 
 /* ------------------------------------------------------------------ */

@@ -4,9 +4,11 @@
  * back.
  *
  * Layer     heap (L3).
- * Progress  of_home, create: wait-free but for system calls; several threads
- *           may build an arena each, one CAS publishes one of them, the losers
- *           unmap theirs, as for the heap itself (tests/model/init.pml).
+ * Progress  of_home: wait-free but for system calls; several threads may build
+ *           an arena each, one CAS publishes one of them, the losers unmap
+ *           theirs, as for the heap itself (tests/model/init.pml).
+ *           add: lock-free but for system calls.  fit: wait-free but for them.
+ *           of: wait-free.
  *           refill: lock-free but for system calls.  put: lock-free.
  * Memory    an arena has a reservation of its own: the struct, upper levels of
  *           its hints, and their lowest level, of which it opens the part that
@@ -26,11 +28,33 @@
 struct eddy_arena *eddy_arena_of_home(struct eddy_heap *h, uint32_t home);
 
 /*
- * eddy_arena_create - an arena of the program's, on a node.
+ * eddy_arena_add - an arena of the program's, on a node that is fit for one.
  *
- * Returns: its number, or 0: no memory, or EDDY_MAX_ARENAS of them.
+ * ret: its number.
+ * Returns: 0; -EAGAIN: there are EDDY_MAX_ARENAS; -ENOMEM; what the kernel says
+ *          to the policy.
  */
-uint32_t eddy_arena_create(struct eddy_heap *h, uint32_t node);
+EDDY_MUST_USE int eddy_arena_add(
+    struct eddy_heap *h, uint32_t node, uint32_t *ret);
+
+/*
+ * eddy_arena_fit - whether a program's arena may be on the node.
+ *
+ * Looks at the machine again if the node had no memory at the start.
+ * Returns: 0; -EINVAL: no such node; -ENODEV: it has no memory; -ENOMEM.
+ */
+EDDY_MUST_USE int eddy_arena_fit(struct eddy_heap *h, int node);
+
+/* Bytes of an arena's reservation. */
+size_t eddy_arena_bytes(const struct eddy_arena *a);
+
+/*
+ * eddy_arena_of - the arena of a live block, of which p is any address.
+ *
+ * Returns: NULL for what is not in the heap.  Free memory may have either
+ *          answer.
+ */
+struct eddy_arena *eddy_arena_of(struct eddy_heap *h, const void *p);
 
 /*
  * eddy_arena_refill - up to n <= EDDY_BATCH_MAX objects of a row.

@@ -232,7 +232,9 @@ find_homes(struct eddy_heap *h, const struct plan *p)
 	    places, h->opts.numa, h->opts.home, h->opts.topology);
 	if (places->n_homes > p->max_homes ||
 	    places->n_homes * MIN_SEGMENTS > p->n_segments) {
+		/* One for all nodes: memory lies where it is touched. */
 		places->n_homes = 1;
+		places->bind = false;
 		memset(places->home_of_cpu, 0, sizeof(places->home_of_cpu));
 		memset(places->home_of_node, 0, sizeof(places->home_of_node));
 	}

@@ -86,8 +86,9 @@ struct eddy_segment {
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t uniform[EDDY_RUNMAP_WORDS];
 	/*
-	 * The policy that the kernel was told for it: a node + 1, 0 for none.
-	 * W, R: whoever has the segment in hand.  O: SEG-R2 -> SEG-A2.
+	 * The policy that the kernel was told for it: see bind.h.
+	 * W: who claims it; who moves its arena, to "unknown".  R: the same.
+	 * O: BIND-R3 -> BIND-A3.
 	 */
 	_Atomic uint32_t bound;
 };
@@ -111,8 +112,8 @@ struct eddy_arena {
 	uint32_t home; /* EDDY_HOME_NONE: created by the program */
 	size_t fixed_size;
 	/*
-	 * Kernel's number of the node that new segments are bound to.
-	 * W: eddy_arena_move.  R: any CPU.  O: none: either answer is good.
+	 * Kernel's number of the node that its memory is bound to.
+	 * W: eddy_bind_move.  R: any CPU.  O: BIND-R1 -> BIND-A1.
 	 */
 	_Atomic uint32_t node;
 	/*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib/heap/large.h"
 
+#include "lib/heap/bind.h"
 #include "lib/heap/chunk.h"
 #include "lib/heap/pagemap.h"
 #include "lib/heap/segment.h"
@@ -249,11 +250,14 @@ eddy_large_move(struct eddy_heap *h, void *from, void *to, size_t size)
 	/* relaxed: a budget, not exact. */
 	if (size < MIN_MOVE || (uintptr_t)from % page != 0 ||
 	    (uintptr_t)to % page != 0 || size % page != 0 ||
-	    eddy_load_relaxed(&h->n_moves) >= MAX_MOVES)
+	    eddy_load_relaxed(&h->n_moves) >= MAX_MOVES ||
+	    !eddy_bind_alike(h, from, to))
 		return EDDY_NOT_MOVED;
 	(void)eddy_add_relaxed(&h->n_moves, 1); /* relaxed: as above */
 	if (eddy_os_move(from, to, size) == 0) {
 		mark_moved(h, from, size);
+		/* The pages brought the policy of their old place along. */
+		eddy_bind_again(h, to, size);
 		return EDDY_MOVED;
 	}
 	/*
@@ -262,5 +266,8 @@ eddy_large_move(struct eddy_heap *h, void *from, void *to, size_t size)
 	 */
 	/* relaxed: as above. */
 	eddy_store_relaxed(&h->n_moves, MAX_MOVES);
-	return eddy_os_map_at(to, size) == 0 ? EDDY_NOT_MOVED : EDDY_LOST;
+	if (eddy_os_map_at(to, size) != 0)
+		return EDDY_LOST;
+	eddy_bind_again(h, to, size);
+	return EDDY_NOT_MOVED;
 }

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
+#include "lib/heap/arena.h"
+#include "lib/heap/bind.h"
 #include "lib/heap/chunk.h"
-#include "lib/heap/purge.h"
 #include "lib/os/fatal.h"
 #include "lib/os/os.h"
-#include "numa/policy.h"
 
 static struct eddy_segment *
 segment_at(struct eddy_heap *h, uint32_t segment)
@@ -94,22 +94,10 @@ within_limit(struct eddy_heap *h, unsigned n)
 	return ready * EDDY_CHUNK <= limit;
 }
 
-/* The kernel may refuse: memory then comes from where the toucher runs. */
-static void
-place(struct eddy_heap *h, void *p, size_t size, uint32_t node)
-{
-	int err = h->places.interleave
-		      ? eddy_policy_interleave(p, size, h->places.has_memory)
-		      : eddy_policy_bind(p, size, node);
-
-	if (err != 0) /* relaxed: a statistic. */
-		(void)eddy_add_relaxed(&h->n_unplaced, 1);
-}
-
 static int
 commit_chunks(struct eddy_heap *h, uint32_t chunk, unsigned n)
 {
-	uint32_t bound;
+	void *p = eddy_page_address(h, chunk, 0);
 	int err;
 
 	if (h->reserved && !within_limit(h, n))
@@ -117,17 +105,8 @@ commit_chunks(struct eddy_heap *h, uint32_t chunk, unsigned n)
 	err = eddy_os_commit(&h->chunks[chunk], n * sizeof(struct eddy_chunk));
 	if (err != 0)
 		return err;
-	if (h->reserved)
-		return eddy_os_commit(
-		    eddy_page_address(h, chunk, 0), n * EDDY_CHUNK);
-	err = eddy_os_map_at(eddy_page_address(h, chunk, 0), n * EDDY_CHUNK);
-	/* relaxed: set by who had the segment in hand. */
-	bound = eddy_load_relaxed(
-	    &segment_at(h, chunk / (uint32_t)EDDY_SEGMENT_CHUNKS)->bound);
-	if (err == 0 && bound != 0)
-		place(h, eddy_page_address(h, chunk, 0), n * EDDY_CHUNK,
-		    bound - 1);
-	return err;
+	return h->reserved ? eddy_os_commit(p, n * EDDY_CHUNK)
+			   : eddy_os_map_at(p, n * EDDY_CHUNK);
 }
 
 static void
@@ -136,8 +115,8 @@ set_ready(struct eddy_segment *s, unsigned pos, unsigned n)
 	for (unsigned i = pos / 64; n != 0; i++) {
 		unsigned here = 64 - pos % 64 < n ? 64 - pos % 64 : n;
 
-		/* SEG-R3: after the access it announces. */
-		(void)eddy_or_release(
+		/* SEG-R3: after the access it announces.  BIND-R2. */
+		(void)eddy_or_seq_cst(
 		    &s->map.ready[i], eddy_mask(pos % 64, here));
 		pos += here;
 		n -= here;
@@ -179,6 +158,9 @@ make_ready(struct eddy_heap *h, uint32_t segment, unsigned pos, unsigned n)
 		if (err != 0)
 			return err;
 		set_ready(s, at, end - at);
+		if (!h->reserved)
+			eddy_bind_chunks(
+			    h, arena_of(h, segment), first + at, end - at);
 		/* relaxed: a statistic. */
 		(void)eddy_add_relaxed(&h->n_ready, end - at);
 		at = end;
@@ -188,6 +170,16 @@ make_ready(struct eddy_heap *h, uint32_t segment, unsigned pos, unsigned n)
 
 /* ------------------------------------------------------------------ */
 /* Segments */
+
+static void
+put_bits(struct eddy_heap *h, uint32_t segment, uint32_t n)
+{
+	for (uint32_t i = segment; i < segment + n; i++) {
+		/* SEG-R2: the segment's state, to its next owner. */
+		(void)eddy_or_seq_cst(
+		    &h->free_segments[i / 64], (uint64_t)1 << i % 64);
+	}
+}
 
 /* Takes n adjacent bits, ascending; puts back what it got on a conflict. */
 static bool
@@ -200,7 +192,7 @@ take_segments(struct eddy_heap *h, uint32_t first, uint32_t n)
 		/* SEG-A2: pairs with SEG-R2 of the last owner. */
 		if ((eddy_and_seq_cst(w, ~bit) & bit) == 0) {
 			if (i != first)
-				eddy_segments_put(h, first, i - first);
+				put_bits(h, first, i - first);
 			return false;
 		}
 	}
@@ -247,34 +239,9 @@ find_segments(struct eddy_heap *h, uint32_t n, uint32_t align, uint32_t *ret)
 	       find_from(h, 0, n, align, ret);
 }
 
-/* A segment in hand, its tags and descriptors, onto the arena's node. */
-static void
-bind_segment(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
-{
-	struct eddy_segment *s = segment_at(h, segment);
-	uint32_t first = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
-	/* relaxed, both: either node is good; in hand. */
-	uint32_t node = eddy_load_relaxed(&a->node);
-	uint32_t old = eddy_load_relaxed(&s->bound);
-
-	if (old == node + 1)
-		return;
-	/* What is left there of another arena lies on the wrong node. */
-	if (old != 0)
-		(void)eddy_purge_held(h, segment);
-	/* relaxed: in hand. */
-	eddy_store_relaxed(&s->bound, node + 1);
-	place(h, &h->chunks[first],
-	    EDDY_SEGMENT_CHUNKS * sizeof(struct eddy_chunk), node);
-	place(h, (void *)(uintptr_t)&h->tags[first * EDDY_CHUNK_PAGES],
-	    EDDY_SEGMENT / EDDY_PAGE * sizeof(h->tags[0]), node);
-	if (h->reserved)
-		place(h, eddy_page_address(h, first, 0), EDDY_SEGMENT, node);
-}
-
 /*
- * What the arena needs of segments in hand: hints that it may write, memory on
- * its node.
+ * What the arena needs of segments in hand: hints that it may write, its name
+ * on them, memory on its node.
  */
 static bool
 adapt_segments(
@@ -285,8 +252,12 @@ adapt_segments(
 
 	if (commit_share((void *)hints, share, first, first + n) != 0)
 		return false;
-	for (uint32_t i = first; h->places.bind && i < first + n; i++)
-		bind_segment(h, a, i);
+	for (uint32_t i = first; i < first + n; i++) {
+		/* BIND-R2: before the arena's node is looked at. */
+		(void)eddy_xchg_seq_cst(
+		    &segment_at(h, i)->map.owner, a->number);
+		eddy_bind_segment(h, a, i);
+	}
 	return true;
 }
 
@@ -298,7 +269,12 @@ claim_segments(struct eddy_heap *h, struct eddy_arena *a, uint32_t n,
 	while (find_segments(h, n, align, ret)) {
 		if (!take_segments(h, *ret, n))
 			continue;
-		if (raise_limit(h, *ret + n) && adapt_segments(h, a, *ret, n))
+		if (!raise_limit(h, *ret + n)) {
+			/* Their descriptors may not be accessible. */
+			put_bits(h, *ret, n);
+			return false;
+		}
+		if (adapt_segments(h, a, *ret, n))
 			return true;
 		eddy_segments_put(h, *ret, n);
 		return false;
@@ -310,10 +286,10 @@ void
 eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n)
 {
 	for (uint32_t i = segment; i < segment + n; i++) {
-		/* SEG-R2: the segment's state, to its next owner. */
-		(void)eddy_or_seq_cst(
-		    &h->free_segments[i / 64], (uint64_t)1 << i % 64);
+		/* relaxed: in hand; published by SEG-R2. */
+		eddy_store_relaxed(&segment_at(h, i)->map.owner, 0);
 	}
+	put_bits(h, segment, n);
 }
 
 /* Segments and chunks that are kept although they are empty. */
@@ -411,8 +387,6 @@ void
 eddy_segment_open(
     struct eddy_heap *h, struct eddy_arena *a, uint32_t segment, unsigned kept)
 {
-	/* relaxed: published with the free bits (RUN-R2). */
-	eddy_store_relaxed(&segment_at(h, segment)->map.owner, a->number);
 	eddy_runset_open(
 	    &a->chunks, segment, kept, valid_chunks(h, segment) - kept);
 }

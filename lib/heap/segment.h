@@ -49,8 +49,8 @@ EDDY_MUST_USE bool eddy_segment_claim_at(struct eddy_heap *h, uint32_t segment);
 void eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n);
 
 /*
- * eddy_segment_open - makes a segment in hand one of the arena's: its first
- * `kept` chunks stay the caller's, the others may be claimed.
+ * eddy_segment_open - opens a segment in hand that was claimed for the arena:
+ * its first `kept` chunks stay the caller's, the others may be claimed.
  */
 void eddy_segment_open(
     struct eddy_heap *h, struct eddy_arena *a, uint32_t segment, unsigned kept);
