@@ -4,12 +4,14 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/ctl/stats.h"
+#include "lib/heap/gather.h"
 #include "lib/heap/pagemap.h"
 #include "lib/heap/returns.h"
 #include "rig.h"
@@ -18,6 +20,7 @@ enum {
 	N_HELPERS = 2,
 	HELPER_OPS = 24, /* a turn */
 	HELPER_BATCHES = 4,
+	HELPER_BLOCKS = 96, /* of malloc: more than a batch */
 	MAX_OBJECTS = 4096, /* a full ring, and all hands */
 	MAX_CELLS = EDDY_RING_CELLS
 };
@@ -31,6 +34,8 @@ struct helper {
 	uint64_t random;
 	unsigned n; /* batches in hand */
 	struct batch batches[HELPER_BATCHES];
+	uint64_t *blocks[HELPER_BLOCKS];
+	unsigned cpu;
 	unsigned puts;
 	unsigned takes;
 	_Atomic uint32_t go;   /* W: main thread; futex */
@@ -45,10 +50,11 @@ const struct ring_scene ring_scenes[] = {
 	.outcome = EDDY_PUT_SPILL},
     {"put when the spill stack is full too", .is_filled = true,
 	.outcome = EDDY_PUT_NOWHERE},
-    {"take from full cells", .takes = true, .is_filled = true, .outcome = 1},
-    {"take from the spill stack", .takes = true, .is_filled = true,
+    {"take from full cells", .act = RING_TAKE, .is_filled = true, .outcome = 1},
+    {"take from the spill stack", .act = RING_TAKE, .is_filled = true,
 	.no_cells = true, .outcome = 1},
-    {"take from an empty ring", .takes = true, .outcome = 0},
+    {"take from an empty ring", .act = RING_TAKE, .outcome = 0},
+    {"gather from all CPUs", .act = RING_GATHER},
 };
 const unsigned n_ring_scenes = sizeof(ring_scenes) / sizeof(ring_scenes[0]);
 
@@ -173,11 +179,10 @@ take_some(unsigned n)
 		keep(&b);
 }
 
-/* Everything in the ring and in the helpers' hands. */
+/* What the helpers have in their hands. */
 static void
 collect(void)
 {
-	take_some(2 * MAX_CELLS + 1);
 	for (unsigned i = 0; i < N_HELPERS; i++) {
 		for (unsigned k = 0; k < helpers[i].n; k++)
 			keep(&helpers[i].batches[k]);
@@ -226,6 +231,10 @@ count_losses(void)
 	lost = (unsigned)st.row[row].live - n_stock;
 	stage->target_lost_objects = lost - lost_objects;
 	lost_objects = lost;
+	stage->target_parked =
+	    ring_scenes[stage->tracer_scene].act == RING_GATHER
+		? (unsigned)st.row[row].cached
+		: 0;
 	stage->target_n_batches = eddy_load_relaxed(&heap->n_batches);
 	lost = stage->target_n_batches - count_free_batches();
 	stage->target_lost_batches = lost - lost_batches;
@@ -256,6 +265,20 @@ ring_exit_thread(void)
 		(void)syscall(SYS_exit, 0);
 }
 
+static uint32_t
+act(enum ring_act what)
+{
+	switch (what) {
+	case RING_PUT:
+		return put(&victim_batch);
+	case RING_TAKE:
+		return take(&victim_batch);
+	default:
+		eddy_gather_all(heap);
+		return 0;
+	}
+}
+
 static void *
 victim_main(void *arg)
 {
@@ -267,7 +290,7 @@ victim_main(void *arg)
 	await_turn(&stage->tracer_victim_go, 0);
 	(void)syscall(SYS_tgkill, getpid(), gettid(), RING_SIGNAL);
 	atomic_store(&stage->victim_at, 1);
-	outcome = scene->takes ? take(&victim_batch) : put(&victim_batch);
+	outcome = act(scene->act);
 	atomic_store(&stage->victim_outcome, outcome);
 	atomic_store(&stage->victim_at, 2);
 	(void)syscall(SYS_tgkill, getpid(), gettid(), RING_SIGNAL);
@@ -289,6 +312,50 @@ helper_op(struct helper *h)
 	}
 }
 
+/* Blocks that two own at a time do not say what they should. */
+static void
+free_block(uint64_t **block)
+{
+	uint64_t *p = *block;
+
+	if (p[0] != ~p[1] || p[1] != (uintptr_t)block)
+		rig_fail_now("%p was given to two", (void *)p);
+	p[0] = 0;
+	free(p);
+	*block = NULL;
+}
+
+static void
+own_block(uint64_t **block, uint64_t *p)
+{
+	p[1] = (uintptr_t)block;
+	p[0] = ~p[1];
+	*block = p;
+}
+
+/* All that a helper may hold is allocated, and most of it freed. */
+static void
+helper_flood(struct helper *h)
+{
+	rig_pin(h->cpu);
+	for (unsigned i = 0; i < HELPER_BLOCKS; i++) {
+		uint64_t *p;
+
+		if (h->blocks[i] != NULL)
+			continue;
+		p = malloc(eddy_row_size(row));
+		if (p == NULL)
+			rig_fail_now("no memory for a helper");
+		own_block(&h->blocks[i], p);
+		h->takes++;
+	}
+	for (unsigned i = 0; i < HELPER_BLOCKS; i++)
+		if (rig_below(&h->random, 8) != 0) {
+			free_block(&h->blocks[i]);
+			h->puts++;
+		}
+}
+
 static void *
 helper_main(void *arg)
 {
@@ -297,8 +364,11 @@ helper_main(void *arg)
 	rig_unpin();
 	for (uint32_t turn = 0;; turn++) {
 		await_turn(&h->go, turn);
-		for (unsigned i = 0; i < HELPER_OPS; i++)
-			helper_op(h);
+		if (ring_scenes[stage->tracer_scene].act == RING_GATHER)
+			helper_flood(h);
+		else
+			for (unsigned i = 0; i < HELPER_OPS; i++)
+				helper_op(h);
 		announce(&h->done, turn + 1);
 	}
 	return arg;
@@ -315,35 +385,10 @@ enter_row(unsigned size)
 	for (row = 1; eddy_row_size(row) != size; row++)
 		;
 	per_batch = eddy_classes[row].batch;
-	stage->target_batch = per_batch;
 	n_stock = 0;
 	/* The C library's own. */
 	eddy_stats_read(heap, &st);
 	lost_objects = (unsigned)st.row[row].live;
-}
-
-static void
-begin(void)
-{
-	const struct ring_scene *scene = &ring_scenes[stage->tracer_scene];
-
-	if (row == 0 || eddy_row_size(row) != stage->tracer_size)
-		enter_row(stage->tracer_size);
-	restock(eddy_returns_limit(row) + 4 * per_batch);
-	set_scene(scene);
-	for (unsigned i = 0; i < N_HELPERS; i++) {
-		hand_out(&helpers[i].batches[0]);
-		helpers[i].n = 1;
-	}
-	victim_batch.n = 0;
-	if (!scene->takes)
-		hand_out(&victim_batch);
-	atomic_store(&stage->tracer_victim_go, 0);
-	atomic_store(&stage->victim_at, UINT32_MAX);
-	if (pthread_create(
-		&victim, NULL, victim_main, (void *)(uintptr_t)scene) != 0)
-		rig_fail_now("no thread");
-	await_turn(&stage->victim_at, UINT32_MAX);
 }
 
 static void
@@ -366,6 +411,56 @@ help(void)
 	}
 }
 
+static void
+begin(void)
+{
+	const struct ring_scene *scene = &ring_scenes[stage->tracer_scene];
+
+	if (row == 0 || eddy_row_size(row) != stage->tracer_size)
+		enter_row(stage->tracer_size);
+	restock(eddy_returns_limit(row) + 4 * per_batch);
+	set_scene(scene);
+	for (unsigned i = 0; i < N_HELPERS; i++) {
+		hand_out(&helpers[i].batches[0]);
+		helpers[i].n = 1;
+	}
+	victim_batch.n = 0;
+	if (scene->act == RING_PUT)
+		hand_out(&victim_batch);
+	stage->target_batch = per_batch;
+	if (scene->act == RING_GATHER) {
+		/* As many as fit into a hand, and a slab being retired. */
+		stage->target_batch =
+		    EDDY_BATCH_MAX + eddy_classes[row].n_objects;
+		help();
+	}
+	atomic_store(&stage->tracer_victim_go, 0);
+	atomic_store(&stage->victim_at, UINT32_MAX);
+	if (pthread_create(
+		&victim, NULL, victim_main, (void *)(uintptr_t)scene) != 0)
+		rig_fail_now("no thread");
+	await_turn(&stage->victim_at, UINT32_MAX);
+}
+
+static bool
+victim_has(const struct ring_scene *scene)
+{
+	if (scene->act == RING_PUT)
+		return atomic_load(&stage->victim_outcome) == EDDY_PUT_NOWHERE;
+	return scene->act == RING_TAKE;
+}
+
+/* Helpers' blocks and all that caches hold goes back to slabs. */
+static void
+call_home(void)
+{
+	for (unsigned i = 0; i < N_HELPERS; i++)
+		for (unsigned k = 0; k < HELPER_BLOCKS; k++)
+			if (helpers[i].blocks[k] != NULL)
+				free_block(&helpers[i].blocks[k]);
+	eddy_gather_all(heap);
+}
+
 /* The victim is over or dead: what it has, it has if it lived to say so. */
 static void
 end(void)
@@ -373,11 +468,13 @@ end(void)
 	const struct ring_scene *scene = &ring_scenes[stage->tracer_scene];
 
 	(void)pthread_join(victim, NULL);
-	if (atomic_load(&stage->victim_at) == 2 &&
-	    (scene->takes ||
-		atomic_load(&stage->victim_outcome) == EDDY_PUT_NOWHERE))
+	if (atomic_load(&stage->victim_at) == 2 && victim_has(scene))
 		keep(&victim_batch);
 	collect();
+	if (scene->act == RING_GATHER)
+		call_home();
+	else
+		take_some(2 * MAX_CELLS + 1);
 	count_losses();
 }
 
@@ -393,6 +490,7 @@ ring_target(struct ring_stage *shared)
 		rig_fail_now("no heap");
 	for (unsigned i = 0; i < N_HELPERS; i++) {
 		helpers[i].random = rig.seed * 10 + i;
+		helpers[i].cpu = i;
 		if (pthread_create(&t, NULL, helper_main, &helpers[i]) != 0)
 			rig_fail_now("no thread");
 	}

@@ -15,15 +15,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum ring_act {
+	RING_PUT,
+	RING_TAKE,
+	/* Calls home what CPUs' rows hold; the helpers use malloc and free. */
+	RING_GATHER
+};
+
 struct ring_scene {
 	const char *name;
-	bool takes;      /* else puts */
+	enum ring_act act;
 	bool is_filled;  /* cells and spill stack, before what follows */
 	unsigned n_room; /* batches taken out of cells again */
 	bool no_cells;   /* all cells emptied */
 	bool no_spill;   /* as many put as there are cells, and no more */
-	/* What comes of it, if nobody interferes. */
-	unsigned outcome; /* put: enum eddy_put; take: 1: a batch */
+	/* Of put, an enum eddy_put; of take, 1: a batch; if undisturbed. */
+	unsigned outcome;
 };
 
 extern const struct ring_scene ring_scenes[];
@@ -44,11 +51,12 @@ struct ring_stage {
 	unsigned tracer_scene;
 	unsigned tracer_size;
 	uint32_t target_victim_tid;
-	unsigned target_batch; /* objects a batch */
-	unsigned target_puts;  /* helpers' successes, a turn */
-	unsigned target_takes;
+	unsigned target_batch;        /* objects that a death may cost */
+	unsigned target_puts;         /* or frees: helpers' successes, a turn */
+	unsigned target_takes;        /* or mallocs */
 	unsigned target_lost_objects; /* at RING_END */
 	unsigned target_lost_batches;
+	unsigned target_parked;    /* objects that could not be called home */
 	unsigned target_n_batches; /* ever made */
 };
 

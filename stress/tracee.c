@@ -82,19 +82,26 @@ tracee_move(const struct tracee *t, int request)
 		    rig_place(tracee_registers(t).rip, place, sizeof(place)));
 }
 
+uint64_t
+tracee_word(const struct tracee *t, uintptr_t at)
+{
+	uint64_t word;
+
+	errno = 0;
+	word = (uint64_t)ptrace(PTRACE_PEEKDATA, t->tid, at, NULL);
+	if (errno != 0)
+		rig_fail_now("PTRACE_PEEKDATA: errno %d", errno);
+	return word;
+}
+
 unsigned char
 tracee_exchange_byte(const struct tracee *t, uintptr_t at, unsigned char byte)
 {
 	uintptr_t base = at & ~(uintptr_t)7;
 	unsigned shift = (unsigned)(at - base) * 8;
-	uint64_t word;
-	unsigned char old;
+	uint64_t word = tracee_word(t, base);
+	unsigned char old = (unsigned char)(word >> shift);
 
-	errno = 0;
-	word = (uint64_t)ptrace(PTRACE_PEEKDATA, t->tid, base, NULL);
-	if (errno != 0)
-		rig_fail_now("PTRACE_PEEKDATA: errno %d", errno);
-	old = (unsigned char)(word >> shift);
 	word &= ~((uint64_t)0xff << shift);
 	word |= (uint64_t)byte << shift;
 	if (ptrace(PTRACE_POKEDATA, t->tid, base, word) != 0)

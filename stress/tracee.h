@@ -30,6 +30,7 @@ void tracee_resume(const struct tracee *t, int request);
 int tracee_next(const struct tracee *t, int request);
 /* The same, where no signal but a breakpoint's is expected. */
 void tracee_move(const struct tracee *t, int request);
+uint64_t tracee_word(const struct tracee *t, uintptr_t at);
 /* Of its code; returns what was there. */
 unsigned char tracee_exchange_byte(
     const struct tracee *t, uintptr_t at, unsigned char byte);
