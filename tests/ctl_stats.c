@@ -454,7 +454,7 @@ test_text(void)
 	tap_ok(strstr(text, "  live ") != NULL &&
 		   strstr(text, "overflows") != NULL,
 	    "text has totals and tables");
-	print("b");
+	print("bnf");
 	tap_ok(strstr(text, "\nhuge blocks") != NULL &&
 		   strstr(text, "\n      16 ") == NULL,
 	    "letter b leaves out the small classes");

@@ -3,9 +3,11 @@
  * stats.h - what the heap holds, found by walking it.
  *
  * Layer     ctl (L5); may include base, os, data, heap.
- * Progress  wait-free but for page faults: O(chunks + slabs + CPUs in use).
+ * Progress  wait-free but for page faults: O(chunks + slabs + CPUs in use);
+ *           where an arena, home or node is asked for, as much for each.
  * Memory    the caller's; no allocation.
- * Context   any thread, signal handlers (6 KiB of stack), after fork.
+ * Context   any thread, signal handlers (6 KiB of stack, eddy_stats_print 8),
+ *           after fork.
  *
  * No counter is kept where memory is handed out; tags, free bits and rows say
  * it all.  While other threads work, a walk sees each word at another moment:
@@ -22,6 +24,8 @@
 #ifndef EDDY_STATS_H
 #define EDDY_STATS_H
 
+#include "lib/ctl/bleed.h"
+#include "lib/ctl/walk.h"
 #include "lib/heap/heap.h"
 
 enum eddy_stats_mode {
@@ -30,26 +34,25 @@ enum eddy_stats_mode {
 	EDDY_STATS_RSEQ,
 };
 
-/* One row: a small class or a length of runs that may be cached. */
-struct eddy_stats_row {
-	uint64_t slabs;  /* rows of runs: runs in use, cached ones too */
-	uint64_t live;   /* objects in the program's hands */
-	uint64_t free;   /* objects in slabs that anyone may take */
-	uint64_t cached; /* objects in rows, cells and rings */
-	uint64_t refills;
-	uint64_t overflows;
-};
-
 /* Bytes, where nothing else is said. */
 struct eddy_stats {
 	enum eddy_stats_mode mode;
-	size_t live;       /* handed to the program, rounded to real sizes */
-	size_t stranded;   /* objects in rows of CPUs, cells and return rings */
-	size_t ring_bytes; /* of these, on their way between CPUs */
-	size_t active;     /* pages of slabs, runs and huge blocks */
-	size_t dirty;      /* free pages that may hold memory, and
-			    those behind huge blocks */
-	size_t clean;      /* free pages known to be zero, or never claimable */
+	size_t live;      /* handed to the program, rounded to real sizes */
+	size_t stranded;  /* cached: the sum of the next four */
+	size_t row_bytes; /* in rows of CPUs, of the CPU's own home */
+	size_t remote_row_bytes; /* in rows of CPUs, of other homes */
+	size_t ring_bytes;       /* on their way between CPUs */
+	size_t cell_bytes;       /* in cells of claim mode */
+	/*
+	 * What stranded can be at most, whatever threads do: capacity times
+	 * size of all rows of the CPUs in use, of all rings with what spills,
+	 * of all sets of cells in use.
+	 */
+	size_t stranded_bound;
+	size_t active; /* pages of slabs, runs and huge blocks */
+	size_t dirty;  /* free pages that may hold memory, and
+			those behind huge blocks */
+	size_t clean;  /* free pages known to be zero, or never claimable */
 	size_t
 	    in_hand; /* pages between two states, or lost by killed threads */
 	/*
@@ -111,6 +114,119 @@ EDDY_MUST_USE bool eddy_stats_cells(
 /* One row of a slot in use. */
 struct eddy_stats_cached eddy_stats_cpu_row(
     struct eddy_heap *h, unsigned cpu, unsigned row);
+
+/* ------------------------------------------------------------------ */
+/* Flows: what a CPU's rows took, and sent where. */
+
+struct eddy_stats_traffic {
+	uint32_t home;        /* of the CPU */
+	uint64_t in;          /* objects taken for its own use */
+	uint64_t out;         /* objects of its home sent off */
+	uint64_t away;        /* objects of other homes sent there */
+	uint64_t to_slabs;    /* objects that no ring would take */
+	uint64_t ring_puts;   /* batches */
+	uint64_t ring_takes;  /* batches */
+	uint64_t ring_spills; /* batches, of the puts */
+	uint64_t rmws;        /* atomic read-modify-writes of all that */
+};
+
+/* One slot.  Returns: false: it is not in use. */
+EDDY_MUST_USE bool eddy_stats_traffic(
+    struct eddy_heap *h, unsigned cpu, struct eddy_stats_traffic *ret);
+
+/* Adds b to a, but for the home. */
+void eddy_stats_add_traffic(
+    struct eddy_stats_traffic *a, const struct eddy_stats_traffic *b);
+
+/* Of a slot in use: objects that it sent to a home. */
+uint64_t eddy_stats_to_home(struct eddy_heap *h, unsigned cpu, uint32_t home);
+
+/* Of a slot in use: one class. */
+struct eddy_bleed_flow eddy_stats_flow(
+    struct eddy_heap *h, unsigned cpu, unsigned row);
+
+struct eddy_bleed_world eddy_stats_world(struct eddy_heap *h);
+
+/* The n worst classes, the worst first; kind EDDY_BLEED_NONE ends them. */
+void eddy_stats_bleeding(
+    struct eddy_heap *h, struct eddy_bleed_finding *ret, unsigned n);
+
+/* ------------------------------------------------------------------ */
+/* Where memory is. */
+
+struct eddy_stats_arena {
+	uint32_t number;
+	uint32_t home;     /* EDDY_HOME_NONE: created by the program */
+	uint32_t node;     /* that new segments are bound to */
+	uint64_t segments; /* of addresses */
+	uint64_t chunks;   /* in use */
+	size_t active;     /* bytes, as in struct eddy_stats */
+	size_t dirty;
+};
+
+/* Arenas have the numbers 1 to this; some may be missing. */
+uint32_t eddy_stats_n_arenas(struct eddy_heap *h);
+
+/*
+ * eddy_stats_arena - number 0: what no arena has, which is free segments.
+ *
+ * Returns: false: there is none of that number.
+ */
+EDDY_MUST_USE bool eddy_stats_arena(
+    struct eddy_heap *h, uint32_t number, struct eddy_stats_arena *ret);
+
+struct eddy_stats_home {
+	uint32_t node;
+	uint32_t n_cpus;   /* in use */
+	uint64_t kept;     /* objects that its CPUs sent off, of their own */
+	uint64_t away;     /* the same, of other homes */
+	uint64_t arrived;  /* objects of its own that CPUs of others sent */
+	size_t kept_bytes; /* kept and away */
+	size_t away_bytes;
+	size_t ring_bytes; /* waiting there for its CPUs */
+	uint32_t gathers;
+};
+
+void eddy_stats_home(
+    struct eddy_heap *h, uint32_t home, struct eddy_stats_home *ret);
+
+struct eddy_stats_node {
+	uint32_t n_homes;
+	uint32_t n_arenas;
+	size_t active; /* of these arenas */
+	size_t dirty;
+	/*
+	 * Sent off by CPUs of its homes, of homes of this node and of others.
+	 * A CPU that sends to both is told apart by numbers of objects.
+	 */
+	size_t local_bytes;
+	size_t remote_bytes;
+};
+
+/* Returns: false: a node without memory, home and arena. */
+EDDY_MUST_USE bool eddy_stats_node(
+    struct eddy_heap *h, uint32_t node, struct eddy_stats_node *ret);
+
+/* Pages in use of a node's arenas, asked for one by one. */
+struct eddy_stats_pages {
+	uint64_t sampled;
+	uint64_t present;
+	uint64_t right; /* on the node, or where memory is spread on any */
+	uint64_t elsewhere;
+};
+
+#define EDDY_STATS_SAMPLES 1024
+
+/*
+ * eddy_stats_pages - asks the kernel where up to EDDY_STATS_SAMPLES pages are,
+ * evenly spread.
+ *
+ * Returns: 0, or a negative errno value: the kernel does not tell.
+ */
+EDDY_MUST_USE int eddy_stats_pages(
+    struct eddy_heap *h, uint32_t node, struct eddy_stats_pages *ret);
+
+/* ------------------------------------------------------------------ */
 
 /* "none", "claim" or "rseq". */
 const char *eddy_stats_mode_name(enum eddy_stats_mode mode);

@@ -3,30 +3,20 @@
  * stats_print.c - the walk's result for people and, with 'J', for programs.
  */
 #include "lib/ctl/conf.h"
-#include "lib/ctl/stats.h"
-#include "lib/ctl/text.h"
+#include "lib/ctl/print.h"
 #include "lib/heap/cpu_cache.h"
 
-struct print {
-	struct eddy_text text;
-	struct eddy_heap *h;
-	struct eddy_stats st;
-	/* Parts left out, by the letters of opts. */
-	bool no_options; /* g */
-	bool no_caches;  /* a */
-	bool no_small;   /* b */
-	bool no_large;   /* l */
-	bool json;       /* J */
-};
-
 static void
-read_letters(struct print *p, const char *opts)
+read_letters(struct eddy_print *p, const char *opts)
 {
 	for (; opts != NULL && *opts != '\0'; opts++) {
 		p->no_options |= *opts == 'g';
 		p->no_caches |= *opts == 'a';
 		p->no_small |= *opts == 'b';
 		p->no_large |= *opts == 'l';
+		p->no_flows |= *opts == 'f';
+		p->no_nodes |= *opts == 'n';
+		p->pages |= *opts == 'p';
 		p->json |= *opts == 'J';
 	}
 }
@@ -45,7 +35,11 @@ struct total {
 static const struct total totals[] = {
     TOTAL(live, "in the program's hands"),
     TOTAL(stranded, "cached, for one CPU, a group of threads or the next"),
-    TOTAL(ring_bytes, "of these, on their way between CPUs"),
+    TOTAL(stranded_bound, "what that can be at most"),
+    TOTAL(row_bytes, "of these, in rows of CPUs"),
+    TOTAL(remote_row_bytes, "in rows of CPUs, for other homes"),
+    TOTAL(ring_bytes, "on their way between CPUs"),
+    TOTAL(cell_bytes, "in cells of groups of threads"),
     TOTAL(active, "pages of slabs, runs and huge blocks"),
     TOTAL(dirty, "free pages that may hold memory"),
     TOTAL(clean, "free pages that hold none"),
@@ -66,7 +60,7 @@ total_of(const struct eddy_stats *st, const struct total *t)
 }
 
 static bool
-row_shown(const struct print *p, unsigned row)
+row_shown(const struct eddy_print *p, unsigned row)
 {
 	const struct eddy_stats_row *r = &p->st.row[row];
 
@@ -79,7 +73,7 @@ row_shown(const struct print *p, unsigned row)
 /* Options: lines of eddy_conf_print, "  opt.NAME: VALUE\n" */
 
 struct options {
-	struct print *p;
+	struct eddy_print *p;
 	const struct eddy_opts *defaults;
 	unsigned n; /* lines seen */
 	unsigned n_shown;
@@ -191,7 +185,7 @@ fill_defaults(struct eddy_opts *ret)
 }
 
 static void
-print_options(struct print *p)
+print_options(struct eddy_print *p)
 {
 	struct eddy_opts defaults;
 	struct options o = {.p = p, .defaults = &defaults};
@@ -206,7 +200,7 @@ print_options(struct print *p)
 /* Text */
 
 static void
-text_totals(struct print *p)
+text_totals(struct eddy_print *p)
 {
 	struct eddy_text *t = &p->text;
 
@@ -226,7 +220,7 @@ text_totals(struct print *p)
 }
 
 static void
-text_counts(struct print *p)
+text_counts(struct eddy_print *p)
 {
 	struct eddy_text *t = &p->text;
 
@@ -243,8 +237,8 @@ text_counts(struct print *p)
 	eddy_text_add(t, "\n");
 }
 
-static void
-text_heads(struct eddy_text *t, const char *const *heads, size_t n)
+void
+eddy_print_heads(struct eddy_text *t, const char *const *heads, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		eddy_text_right(t, heads[i], i == 0 ? 8 : 12);
@@ -252,13 +246,13 @@ text_heads(struct eddy_text *t, const char *const *heads, size_t n)
 }
 
 static void
-text_classes(struct print *p)
+text_classes(struct eddy_print *p)
 {
 	static const char *const heads[] = {
 	    "size", "slabs", "live", "free", "cached", "refills", "overflows"};
 	struct eddy_text *t = &p->text;
 
-	text_heads(t, heads, sizeof(heads) / sizeof(heads[0]));
+	eddy_print_heads(t, heads, sizeof(heads) / sizeof(heads[0]));
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
 		const struct eddy_stats_row *r = &p->st.row[row];
 
@@ -303,7 +297,7 @@ text_cache(
 }
 
 static void
-text_caches(struct print *p)
+text_caches(struct eddy_print *p)
 {
 	static const char *const heads[] = {
 	    "cpu", "bytes", "objects", "refills", "overflows", "aborts"};
@@ -316,7 +310,7 @@ text_caches(struct print *p)
 		if (!eddy_stats_cpu(p->h, i, &c))
 			continue;
 		if (!any)
-			text_heads(
+			eddy_print_heads(
 			    &p->text, heads, sizeof(heads) / sizeof(heads[0]));
 		any = true;
 		text_cache(&p->text, i, &c);
@@ -327,7 +321,7 @@ text_caches(struct print *p)
 		if (!eddy_stats_cells(p->h, i, &c))
 			continue;
 		if (!any)
-			text_heads(
+			eddy_print_heads(
 			    &p->text, cells, sizeof(cells) / sizeof(cells[0]));
 		any = true;
 		text_cache(&p->text, i, &c);
@@ -335,7 +329,7 @@ text_caches(struct print *p)
 }
 
 static void
-print_text(struct print *p)
+print_text(struct eddy_print *p)
 {
 	eddy_text_add(&p->text, "___ eddy ");
 	eddy_text_add(&p->text, eddy_version);
@@ -349,15 +343,18 @@ print_text(struct print *p)
 		text_classes(p);
 	if (!p->no_caches)
 		text_caches(p);
+	if (!p->no_nodes)
+		eddy_print_nodes_text(p);
+	if (!p->no_flows)
+		eddy_print_flows_text(p);
 	eddy_text_add(&p->text, "___ end of eddy statistics ___\n");
 }
 
 /* ------------------------------------------------------------------ */
 /* JSON */
 
-/* "name":v behind what came before in the same object. */
-static void
-json_number(
+void
+eddy_print_number(
     struct eddy_text *t, const char *before, const char *name, uint64_t v)
 {
 	eddy_text_add(t, before);
@@ -368,27 +365,27 @@ json_number(
 }
 
 static void
-json_totals(struct print *p)
+json_totals(struct eddy_print *p)
 {
 	struct eddy_text *t = &p->text;
 	const struct eddy_stats *st = &p->st;
 
 	eddy_text_add(t, ",\"stats\":");
 	for (size_t i = 0; i < N_TOTALS; i++)
-		json_number(t, i == 0 ? "{" : ",", totals[i].name,
+		eddy_print_number(t, i == 0 ? "{" : ",", totals[i].name,
 		    total_of(st, &totals[i]));
-	json_number(t, ",", "chunks", st->chunks);
-	json_number(t, ",", "free_runs", st->free_runs);
-	json_number(t, ",", "cached_objects", st->n_cached);
-	json_number(t, ",", "refills", st->refills);
-	json_number(t, ",", "overflows", st->overflows);
-	json_number(t, ",", "aborts", st->aborts);
-	json_number(t, ",", "cpus_in_use", st->n_cpus);
+	eddy_print_number(t, ",", "chunks", st->chunks);
+	eddy_print_number(t, ",", "free_runs", st->free_runs);
+	eddy_print_number(t, ",", "cached_objects", st->n_cached);
+	eddy_print_number(t, ",", "refills", st->refills);
+	eddy_print_number(t, ",", "overflows", st->overflows);
+	eddy_print_number(t, ",", "aborts", st->aborts);
+	eddy_print_number(t, ",", "cpus_in_use", st->n_cpus);
 	eddy_text_add(t, "}");
 }
 
 static void
-json_classes(struct print *p)
+json_classes(struct eddy_print *p)
 {
 	struct eddy_text *t = &p->text;
 	bool any = false;
@@ -399,23 +396,25 @@ json_classes(struct print *p)
 
 		if (!row_shown(p, row))
 			continue;
-		json_number(t, any ? ",{" : "{", "size", eddy_row_size(row));
-		json_number(t, ",", "slabs", row < EDDY_ROW_RUN ? r->slabs : 0);
-		json_number(t, ",", "live", r->live);
-		json_number(t, ",", "free", r->free);
-		json_number(t, ",", "cached", r->cached);
-		json_number(t, ",", "refills", r->refills);
-		json_number(t, ",", "overflows", r->overflows);
+		eddy_print_number(
+		    t, any ? ",{" : "{", "size", eddy_row_size(row));
+		eddy_print_number(
+		    t, ",", "slabs", row < EDDY_ROW_RUN ? r->slabs : 0);
+		eddy_print_number(t, ",", "live", r->live);
+		eddy_print_number(t, ",", "free", r->free);
+		eddy_print_number(t, ",", "cached", r->cached);
+		eddy_print_number(t, ",", "refills", r->refills);
+		eddy_print_number(t, ",", "overflows", r->overflows);
 		eddy_text_add(t, "}");
 		any = true;
 	}
 	eddy_text_add(t, "]");
 	if (p->no_large)
 		return;
-	json_number(t, ",\"runs\":{", "blocks", p->st.runs);
-	json_number(t, ",", "bytes", p->st.run_bytes);
-	json_number(t, "},\"huge\":{", "blocks", p->st.huge);
-	json_number(t, ",", "bytes", p->st.huge_bytes);
+	eddy_print_number(t, ",\"runs\":{", "blocks", p->st.runs);
+	eddy_print_number(t, ",", "bytes", p->st.run_bytes);
+	eddy_print_number(t, "},\"huge\":{", "blocks", p->st.huge);
+	eddy_print_number(t, ",", "bytes", p->st.huge_bytes);
 	eddy_text_add(t, "}");
 }
 
@@ -423,17 +422,17 @@ static void
 json_cache(struct eddy_text *t, const char *before, unsigned number,
     const struct eddy_stats_cache *c)
 {
-	json_number(t, before, "number", number);
-	json_number(t, ",", "bytes", c->bytes);
-	json_number(t, ",", "objects", c->n_cached);
-	json_number(t, ",", "refills", c->refills);
-	json_number(t, ",", "overflows", c->overflows);
-	json_number(t, ",", "aborts", c->aborts);
+	eddy_print_number(t, before, "number", number);
+	eddy_print_number(t, ",", "bytes", c->bytes);
+	eddy_print_number(t, ",", "objects", c->n_cached);
+	eddy_print_number(t, ",", "refills", c->refills);
+	eddy_print_number(t, ",", "overflows", c->overflows);
+	eddy_print_number(t, ",", "aborts", c->aborts);
 }
 
 /* Of one CPU, each row that was ever used. */
 static void
-json_cpu_rows(struct print *p, unsigned cpu)
+json_cpu_rows(struct eddy_print *p, unsigned cpu)
 {
 	struct eddy_text *t = &p->text;
 	bool any = false;
@@ -444,10 +443,11 @@ json_cpu_rows(struct print *p, unsigned cpu)
 
 		if ((c.n_cached | c.refills | c.overflows) == 0)
 			continue;
-		json_number(t, any ? ",{" : "{", "size", eddy_row_size(row));
-		json_number(t, ",", "cached", c.n_cached);
-		json_number(t, ",", "refills", c.refills);
-		json_number(t, ",", "overflows", c.overflows);
+		eddy_print_number(
+		    t, any ? ",{" : "{", "size", eddy_row_size(row));
+		eddy_print_number(t, ",", "cached", c.n_cached);
+		eddy_print_number(t, ",", "refills", c.refills);
+		eddy_print_number(t, ",", "overflows", c.overflows);
 		eddy_text_add(t, "}");
 		any = true;
 	}
@@ -455,7 +455,7 @@ json_cpu_rows(struct print *p, unsigned cpu)
 }
 
 static void
-json_caches(struct print *p)
+json_caches(struct eddy_print *p)
 {
 	struct eddy_stats_cache c;
 	const char *before = "{";
@@ -482,7 +482,7 @@ json_caches(struct print *p)
 }
 
 static void
-print_json(struct print *p)
+print_json(struct eddy_print *p)
 {
 	struct eddy_text *t = &p->text;
 
@@ -500,6 +500,10 @@ print_json(struct print *p)
 	json_classes(p);
 	if (!p->no_caches)
 		json_caches(p);
+	if (!p->no_nodes)
+		eddy_print_nodes_json(p);
+	if (!p->no_flows)
+		eddy_print_flows_json(p);
 	eddy_text_add(t, "}}\n");
 }
 
@@ -507,7 +511,7 @@ void
 eddy_stats_print(struct eddy_heap *h, void (*put)(void *arg, const char *s),
     void *arg, const char *opts)
 {
-	struct print p = {.h = h};
+	struct eddy_print p = {.h = h};
 
 	read_letters(&p, opts);
 	eddy_stats_read(h, &p.st);

@@ -125,6 +125,26 @@ eddy_text_human(struct eddy_text *t, uint64_t bytes)
 }
 
 void
+eddy_text_count(struct eddy_text *t, uint64_t n)
+{
+	static const char units[] = "kMGTPE";
+	unsigned u = 0;
+
+	if (n < 10000) {
+		eddy_text_number(t, n, 0);
+		return;
+	}
+	/* Tenths of a thousand, and of a thousand thousands. */
+	for (n /= 100; n >= 10000; n /= 1000)
+		u++;
+	eddy_text_number(t, n / 10, 0);
+	add_char(t, '.');
+	add_char(t, (char)('0' + n % 10));
+	add_char(t, ' ');
+	add_char(t, units[u]);
+}
+
+void
 eddy_text_quoted(struct eddy_text *t, const char *s, size_t n)
 {
 	static const char hex[] = "0123456789abcdef";

@@ -38,6 +38,9 @@ void eddy_text_left(struct eddy_text *t, const char *s, unsigned width);
 /* "1.5 MiB": four figures at most, cut and not rounded. */
 void eddy_text_human(struct eddy_text *t, uint64_t bytes);
 
+/* The same of things, by thousands: "4.0 M"; all figures below 10,000. */
+void eddy_text_count(struct eddy_text *t, uint64_t n);
+
 /* A string of JSON, with its quotes. */
 void eddy_text_quoted(struct eddy_text *t, const char *s, size_t n);
 
