@@ -39,7 +39,7 @@ byte sec;			/* whose section runs on the CPU */
 bool pool[4];			/* objects in the arena */
 byte starts = STARTS;
 bool hand[4];			/* ghost */
-bool alone;			/* all but thread 1 have stopped */
+byte alone;			/* all others have stopped */
 
 #define INROW(o) ((cur > BEG && mem[BEG] == o) + \
 	(cur > BEG + 1 && mem[BEG + 1] == o))
@@ -52,9 +52,9 @@ bool alone;			/* all but thread 1 have stopped */
 	hand[2] + pool[2] + INROW(2) == 1 && THIRD)
 #define GET(o)	assert(o && !hand[o]); hand[o] = 1
 #define PUT(o)	assert(hand[o]); hand[o] = 0
-#define IN	sec == me && !(alone && me != 1)
+#define RUN	(!alone || alone == me)
+#define IN	sec == me && RUN
 #define OUT	!(IN)
-#define RUN	!(alone && me != 1)
 
 proctype owner(byte me)
 {
@@ -153,7 +153,7 @@ next:
 	:: atomic { RUN -> goto slow }
 #endif
 #ifdef STUCK
-	:: atomic { me == 1 && !alone -> alone = 1; goto slow }
+	:: atomic { me == 1 && !alone -> alone = me; goto slow }
 #endif
 	fi;
 	goto next;
@@ -220,65 +220,111 @@ done:
 	skip
 }
 
-#define ALIVE	!alone
-
-proctype drainer()
+/* D1 to D9 of cpu_cache.c; me is 3 or 4 */
+proctype drainer(byte me)
 {
-	byte g, c, x;
+	byte g, c, x, y;
 
 next:
-	atomic { ALIVE; c = 0; x = 0; g = gen };
+	atomic { RUN; c = 0; g = gen };
 	if
-	:: atomic { ALIVE && PHASE(g) == OPEN && starts ->
+#ifdef RESCUE
+	:: atomic { me == 3 && !alone -> alone = me; goto next }
+	:: atomic { alone == me && PHASE(g) == VIRGIN -> goto done }
+#endif
+	:: atomic { RUN && PHASE(g) == OPEN && (starts || alone) ->	/* D1 */
 		if
-		:: gen == g -> gen = g + 1; g = gen; starts--
+		:: gen == g -> gen = g + 1; g = gen
 		:: else -> goto next
-		fi }
-	:: atomic { ALIVE && PHASE(g) == STOPPING }	/* help */
-	:: atomic { ALIVE && PHASE(g) == DRAINED -> goto take }
-	:: atomic { ALIVE && gen != g -> goto next }
+		fi;
+		if :: starts -> starts-- :: else fi }
+#ifdef LEAVESTOPPED			/* to who has begun it */
+	:: atomic { RUN && PHASE(g) == STOPPING -> goto emptied }
+#elif defined(HELPSHORT)
+	:: atomic { RUN && PHASE(g) == STOPPING -> goto close }
+#elif defined(HELPCLOSED)
+	:: atomic { RUN && PHASE(g) == STOPPING && !end_ -> goto shut }
+	:: atomic { RUN && PHASE(g) == STOPPING && end_ }
+#else
+	:: atomic { RUN && PHASE(g) == STOPPING }	/* help: D2 to D5 */
+#endif
+#ifdef LEAVEDRAINED
+	:: atomic { RUN && PHASE(g) == DRAINED -> goto emptied }
+#else
+	:: atomic { RUN && PHASE(g) == DRAINED -> goto take }
+#endif
+	:: atomic { RUN && gen != g -> goto next }
 	fi;
 #ifdef LOOKAGAIN
 close:
-	atomic { ALIVE; end_ = 0; beg = NEVER };
-	atomic { ALIVE; sec = 0 };
-	atomic { ALIVE; if :: end_ -> goto close :: else fi };
+	atomic { RUN; end_ = 0; beg = NEVER };
+	atomic { RUN; sec = 0 };
+	atomic { RUN; if :: end_ -> goto close :: else fi };
 #else
 #ifndef NOBARRIER1
-	atomic { ALIVE; sec = 0 };
+	atomic { RUN; sec = 0 };				/* D2 */
 #endif
-	atomic { ALIVE; end_ = 0; beg = NEVER };
+	atomic { RUN; end_ = 0; beg = NEVER };			/* D3 */
+#ifdef HELPCLOSED
+shut:
+#endif
 #ifndef NOBARRIER2
-	atomic { ALIVE; sec = 0 };
+	atomic { RUN; sec = 0 };				/* D4 */
 #endif
 #endif
-	atomic { ALIVE;
+#ifdef HELPSHORT
+close:
+#endif
+#ifdef GENLATE
+	atomic { RUN; g = gen; if :: PHASE(g) != STOPPING -> goto next :: else fi };
+#endif
+	atomic { RUN;						/* D5 */
 		if
 		:: gen == g -> gen = g + 1; g = gen
 		:: else -> goto next
 		fi };
 take:
-	atomic { ALIVE; g = gen; c = cur;
+	atomic { RUN; g = gen; c = cur;				/* D6 */
 		if
-		:: PHASE(g) == DRAINED && c > BEG -> skip
-		:: else -> goto next
+#ifdef ANYPHASE
+		:: c > BEG
+#else
+		:: PHASE(g) == DRAINED && c > BEG
+#endif
+		:: else -> goto emptied
+		fi };
+#ifndef CASFIRST
+	atomic { RUN; x = mem[c - 1] };				/* D7 */
+#ifdef TAKE2
+	atomic { RUN; if :: c - 1 > BEG -> y = mem[c - 2] :: else fi };
+#endif
+#endif
+	atomic { RUN;						/* D8 */
+		if
+#ifdef CURONLY
+		:: cur == c ->
+#else
+		:: gen == g && cur == c ->
+#endif
+#ifdef CASFIRST
+			cur = c - 1
+#else
+			cur = c - 1 - (y != 0); GET(x);
+			if :: y -> GET(y) :: !y fi; ONCE
+#endif
+		:: else -> x = 0; y = 0; goto take
 		fi };
 #ifdef CASFIRST
-	atomic { ALIVE;
-		if
-		:: gen == g && cur == c -> cur = c - 1
-		:: else -> goto next
-		fi };
-	atomic { ALIVE; x = mem[c - 1]; GET(x); ONCE };
-#else
-	atomic { ALIVE; x = mem[c - 1] };
-	atomic { ALIVE;
-		if
-		:: gen == g && cur == c -> cur = c - 1; GET(x); ONCE
-		:: else -> goto next
-		fi };
+	atomic { RUN; x = mem[c - 1]; GET(x); ONCE };
 #endif
-	atomic { ALIVE; PUT(x); pool[x] = 1; goto next }
+	atomic { RUN; PUT(x); pool[x] = 1; x = 0;		/* D9 */
+		if :: y -> PUT(y); pool[y] = 1; y = 0 :: !y fi;
+		goto take };
+emptied:
+	atomic { RUN; assert(!alone || (PHASE(gen) == DRAINED && cur <= BEG));
+		if :: alone -> goto done :: else -> goto next fi };
+done:
+	skip
 }
 
 init {
@@ -296,10 +342,10 @@ init {
 		run owner(2);
 #endif
 #if DRAINERS > 0
-		run drainer();
+		run drainer(3);
 #endif
 #if DRAINERS > 1
-		run drainer()
+		run drainer(4)
 #endif
 	}
 }
