@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/ctl/stats.h"
+#include "lib/heap/cpu_cache.h"
 #include "lib/heap/gather.h"
 #include "lib/heap/pagemap.h"
 #include "lib/heap/returns.h"
@@ -156,17 +157,21 @@ verify_stock(void)
 static enum eddy_put
 put(const struct batch *b)
 {
-	unsigned rmws = 0;
+	struct eddy_carry c = {0};
+	enum eddy_put result =
+	    eddy_returns_put(heap, eddy_place(0, row), b->p, b->n, &c);
 
-	return eddy_returns_put(heap, eddy_place(0, row), b->p, b->n, &rmws);
+	eddy_returns_drop(heap, &c);
+	return result;
 }
 
 static bool
 take(struct batch *b)
 {
-	unsigned rmws = 0;
+	struct eddy_carry c = {0};
 
-	b->n = eddy_returns_take(heap, eddy_place(0, row), b->p, &rmws);
+	b->n = eddy_returns_take(heap, eddy_place(0, row), b->p, &c);
+	eddy_returns_drop(heap, &c);
 	return b->n != 0;
 }
 
@@ -208,11 +213,36 @@ set_scene(const struct ring_scene *scene)
 	take_some(scene->no_cells ? cells : scene->n_room);
 }
 
+/* Empty descriptors in cells, and those that a CPU has laid by. */
+static unsigned
+count_spares(void)
+{
+	uint32_t place = eddy_place(0, EDDY_SPARE_ROW);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < EDDY_HOME_ROWS; i++)
+		for (unsigned k = 0; k < EDDY_RING_CELLS; k++) {
+			uint32_t cell =
+			    eddy_load_acquire(&heap->rings[i].cell[k]);
+
+			n += cell != 0 && (cell & EDDY_CELL_FULL) == 0;
+		}
+	for (unsigned cpu = 0; cpu < heap->n_slots; cpu++) {
+		uint32_t beg = eddy_cache_row_begin(heap, cpu, place);
+		uint32_t cur =
+		    eddy_load_relaxed(&eddy_cache_row(heap, cpu, place)->cur);
+
+		if (eddy_cache_slot_used(heap, cpu) && cur > beg)
+			n += (cur - beg) / 8;
+	}
+	return n;
+}
+
 static unsigned
 count_free_batches(void)
 {
 	uint32_t k = (uint32_t)eddy_load_acquire(&heap->free_batches);
-	unsigned n = 0;
+	unsigned n = count_spares();
 
 	for (; k != 0; k = eddy_load_relaxed(&heap->batches[k - 1].next))
 		n++;

@@ -28,6 +28,8 @@
 	atomic_exchange_explicit((p), (v), memory_order_relaxed)
 #define eddy_xchg_acquire(p, v) \
 	atomic_exchange_explicit((p), (v), memory_order_acquire)
+#define eddy_xchg_acq_rel(p, v) \
+	atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define eddy_xchg_seq_cst(p, v) \
 	atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 

@@ -25,6 +25,8 @@ static __thread bool refused;
 #define MIN_BUDGET 65536
 /* Batches of which a row shall hold two at least: bytes. */
 #define SMALL_BATCH ((size_t)64 << 10)
+/* Empty descriptors that a CPU lays by. */
+#define N_SPARES 4
 /* What a row that lives on its ring takes from slabs: objects. */
 #define SMALL_REFILL 16
 /* Rows cut, and seconds, until quota and affinity are looked at again. */
@@ -210,7 +212,7 @@ local_begin(unsigned row)
 	static_assert(EDDY_SLOT_LOCAL + 13 * (1024 * 8 + 5 * EDDY_CACHELINE) +
 			      8 * (512 * 8 + 5 * EDDY_CACHELINE) +
 			      8 * (128 * 8 + EDDY_CACHELINE) +
-			      20 * (64 * 8 + EDDY_CACHELINE) <=
+			      20 * (64 * 8 + EDDY_CACHELINE) + N_SPARES * 8 <=
 			  EDDY_SLOT_REMOTE,
 	    "local rows end before the remote ones");
 	if (row <= 13)
@@ -637,17 +639,51 @@ modest(struct eddy_row_stats *s, unsigned row, unsigned capacity)
 	return n;
 }
 
+/*
+ * An empty descriptor that an earlier operation on this CPU laid by, on a row
+ * of its own: taking and putting one costs no RMW.
+ */
+static void
+carry_from(struct eddy_heap *h, struct eddy_carry *c)
+{
+	void *p;
+
+	*c = (struct eddy_carry){0};
+	if (pop(h, EDDY_SPARE_ROW, &p) == EDDY_SECTION_OK)
+		c->spare = (uint32_t)(uintptr_t)p;
+}
+
+/* Lays by what is left in hand, for this CPU or for all. */
+static void
+carry_to(struct eddy_heap *h, uint32_t cpu, struct eddy_carry *c)
+{
+	uint32_t place =
+	    eddy_place(eddy_cache_slot_home(h, cpu), EDDY_SPARE_ROW);
+	void *p = (void *)(uintptr_t)c->spare;
+
+	if (p != NULL &&
+	    (push(h, place, p) == EDDY_SECTION_OK ||
+		(eddy_cache_capacity(eddy_cache_row(h, cpu, place)) == 0 &&
+		    set_capacity(h, cpu, place, N_SPARES) &&
+		    push(h, place, p) == EDDY_SECTION_OK)))
+		c->spare = 0;
+	eddy_returns_drop(h, c);
+	if (c->rmws != 0)
+		count(h, AT(rmws), c->rmws);
+}
+
 /* A batch from the ring of the slot's home, or n objects from slabs. */
 static unsigned
-restock(struct eddy_heap *h, uint32_t home, unsigned row, void **objects,
-    unsigned n)
+restock(
+    struct eddy_heap *h, uint32_t cpu, unsigned row, void **objects, unsigned n)
 {
-	unsigned rmws = 0;
-	unsigned got =
-	    eddy_returns_take(h, eddy_place(home, row), objects, &rmws);
+	uint32_t home = eddy_cache_slot_home(h, cpu);
+	struct eddy_carry c;
+	unsigned got;
 
-	if (rmws != 0)
-		count(h, AT(rmws), rmws);
+	carry_from(h, &c);
+	got = eddy_returns_take(h, eddy_place(home, row), objects, &c);
+	carry_to(h, cpu, &c);
 	if (got != 0) {
 		count(h, AT(ring_takes), 1);
 		count(h, AT_ROW(row, back), got);
@@ -681,7 +717,7 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 		want = grow(h, cpu, eddy_place(home, row), row,
 		    eddy_load_relaxed(&s->refills));
 		count(h, AT_ROW(row, refills), 1);
-		n = restock(h, home, row, objects, modest(s, row, want));
+		n = restock(h, cpu, row, objects, modest(s, row, want));
 		if (n == 0)
 			return borrow(h, home, row);
 		if (n > 1)
@@ -696,13 +732,15 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 
 /* A batch on its way home: by the ring, or to its slabs. */
 static void
-send_home(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
+send_home(struct eddy_heap *h, uint32_t cpu, uint32_t place, void **objects,
+    unsigned n)
 {
-	unsigned rmws = 0;
-	enum eddy_put put = eddy_returns_put(h, place, objects, n, &rmws);
+	struct eddy_carry c;
+	enum eddy_put put;
 
-	if (rmws != 0)
-		count(h, AT(rmws), rmws);
+	carry_from(h, &c);
+	put = eddy_returns_put(h, place, objects, n, &c);
+	carry_to(h, cpu, &c);
 	if (put != EDDY_PUT_NOWHERE)
 		count(h, AT(ring_puts), 1);
 	if (put == EDDY_PUT_SPILL)
@@ -729,7 +767,7 @@ make_space(
 	if (r != EDDY_SECTION_OK)
 		return false;
 	r = push(h, place, p);
-	send_home(h, place, objects, n);
+	send_home(h, cpu, place, objects, n);
 	count(h, local ? AT_ROW(row, out) : AT_ROW(row, away), n);
 	count(h, AT(to_home) + home_at(place) * sizeof(uint64_t), n);
 	return r == EDDY_SECTION_OK;

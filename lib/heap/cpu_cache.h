@@ -65,6 +65,11 @@ static_assert(offsetof(struct eddy_row, cur) == EDDY_ROW_CUR &&
 		  offsetof(struct eddy_row, beg) == EDDY_ROW_BEG,
     "assembly agrees");
 
+/* Row of the slot's own home that holds no objects: numbers of empty
+ * descriptors of batches. */
+#define EDDY_SPARE_ROW EDDY_N_ROWS
+static_assert(EDDY_SPARE_ROW < EDDY_HOME_ROWS, "a row number of its own");
+
 enum eddy_row_phase {
 	EDDY_ROW_VIRGIN,
 	EDDY_ROW_OPEN,

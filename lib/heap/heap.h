@@ -151,11 +151,13 @@ struct eddy_batch {
 
 #define EDDY_MAX_BATCHES ((uint32_t)1 << 20) /* fewer under a limit */
 #define EDDY_RING_CELLS  16
+#define EDDY_CELL_FULL   ((uint32_t)1 << 31)
+static_assert(EDDY_MAX_BATCHES < EDDY_CELL_FULL, "a number and a bit");
 
 struct eddy_ring {
 	/*
-	 * Numbers of batches, 0 for an empty cell.
-	 * W, R: any CPU, by RMW.  O: RET-R1 -> RET-A1.
+	 * Numbers of descriptors, with EDDY_CELL_FULL or empty, or 0.
+	 * W, R: any CPU, by RMW.  O: RET-R1 -> RET-A1, RET-R2 -> RET-A2.
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint32_t cell[EDDY_RING_CELLS];
 	/*

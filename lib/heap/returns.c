@@ -113,41 +113,50 @@ fresh_batch(struct eddy_heap *h, unsigned *rmws)
 	return n;
 }
 
+/* The spare in hand, or another; 0 if there is none to be had. */
 static uint32_t
-batch_get(struct eddy_heap *h, unsigned *rmws)
+batch_get(struct eddy_heap *h, struct eddy_carry *c)
 {
-	uint32_t n = pop(h, &h->free_batches, UINT32_MAX, rmws);
+	uint32_t n = c->spare;
 
-	return n != 0 ? n : fresh_batch(h, rmws);
+	c->spare = 0;
+	if (n == 0)
+		n = pop(h, &h->free_batches, UINT32_MAX, &c->rmws);
+	return n != 0 ? n : fresh_batch(h, &c->rmws);
 }
 
-static void
-batch_drop(struct eddy_heap *h, uint32_t n, unsigned *rmws)
+void
+eddy_returns_drop(struct eddy_heap *h, struct eddy_carry *c)
 {
 	/* relaxed: a guess that the CAS checks. */
 	uint64_t top = eddy_load_relaxed(&h->free_batches);
 	uint64_t new;
 
+	if (c->spare == 0)
+		return;
 	do {
 		/* relaxed: published by the CAS. */
-		eddy_store_relaxed(&batch_at(h, n)->next, top_of(top));
-		new = (top >> 32) << 32 | n;
-		++*rmws;
+		eddy_store_relaxed(&batch_at(h, c->spare)->next, top_of(top));
+		new = (top >> 32) << 32 | c->spare;
+		c->rmws++;
 		/* RET-R2: our reads of p[] come before. */
 	} while (!eddy_cas_release(&h->free_batches, &top, new));
+	c->spare = 0;
 }
 
 /* ------------------------------------------------------------------ */
 
-static int
-empty_cell(struct eddy_ring *r, unsigned n)
+/* A cell that holds no full batch; n if all do.  *seen: what it holds. */
+static unsigned
+open_cell(struct eddy_ring *r, unsigned n, uint32_t *seen)
 {
 	for (unsigned i = 0; i < n; i++) {
 		/* relaxed: a guess that the CAS checks. */
-		if (eddy_load_relaxed(&r->cell[i]) == 0)
-			return (int)i;
+		*seen = eddy_load_relaxed(&r->cell[i]);
+		if ((*seen & EDDY_CELL_FULL) == 0)
+			return i;
 	}
-	return -1;
+	return n;
 }
 
 /* How deep the stack is below a top that was read: right, if a CAS finds it. */
@@ -190,19 +199,20 @@ spill(struct eddy_heap *h, struct eddy_ring *r, uint32_t number, unsigned limit,
 
 enum eddy_put
 eddy_returns_put(struct eddy_heap *h, uint32_t place, void *const *objects,
-    unsigned n, unsigned *rmws)
+    unsigned n, struct eddy_carry *c)
 {
 	struct eddy_ring *r = ring_at(h, place);
 	unsigned cells = n_cells(row_at(place));
-	int at = empty_cell(r, cells);
+	uint32_t seen;
+	unsigned at = open_cell(r, cells, &seen);
 	struct eddy_batch *b;
 	uint32_t number;
 
 	/* RET-A1: as in spill, which decides. */
-	if (at < 0 && depth_of(h, eddy_load_acquire(&r->spill)) >= cells)
+	if (at == cells && depth_of(h, eddy_load_acquire(&r->spill)) >= cells)
 		return EDDY_PUT_NOWHERE;
 	eddy_assert(n >= 1 && n <= EDDY_BATCH_MAX);
-	number = batch_get(h, rmws);
+	number = batch_get(h, c);
 	if (number == 0)
 		return EDDY_PUT_NOWHERE;
 	b = batch_at(h, number);
@@ -211,59 +221,80 @@ eddy_returns_put(struct eddy_heap *h, uint32_t place, void *const *objects,
 	eddy_store_relaxed(
 	    &b->epoch, eddy_load_relaxed(&gather_at(h, place)->epoch));
 	memcpy(b->p, objects, n * sizeof(objects[0]));
-	for (; at >= 0; at = empty_cell(r, cells)) {
-		uint32_t none = 0;
-
-		++*rmws;
-		/* RET-R1: the batch, and its objects' last writes. */
-		if (eddy_cas_release(&r->cell[at], &none, number))
+	for (; at < cells; at = open_cell(r, cells, &seen)) {
+		c->rmws++;
+		/*
+		 * RET-R1: the batch, and its objects' last writes.  RET-A2: the
+		 * reads of the empty one that comes into our hand.
+		 */
+		if (eddy_cas_acq_rel(
+			&r->cell[at], &seen, number | EDDY_CELL_FULL)) {
+			c->spare = seen;
 			return EDDY_PUT_CELL;
+		}
 	}
-	if (spill(h, r, number, cells, rmws))
+	if (spill(h, r, number, cells, &c->rmws))
 		return EDDY_PUT_SPILL;
-	batch_drop(h, number, rmws);
+	c->spare = number;
 	return EDDY_PUT_NOWHERE;
 }
 
-/* Out of a cell, if something is there: the number of a batch. */
-static uint32_t
-take_cell(_Atomic uint32_t *cell, unsigned *rmws)
+/* The spare for what is in a cell, if that looks full; true if it was. */
+static bool
+take_cell(_Atomic uint32_t *cell, struct eddy_carry *c)
 {
+	uint32_t old;
+
 	/* relaxed: a guess that the exchange checks. */
-	if (eddy_load_relaxed(cell) == 0)
-		return 0;
-	++*rmws;
-	/* RET-A1: pairs with RET-R1. */
-	return eddy_xchg_acquire(cell, 0);
+	if ((eddy_load_relaxed(cell) & EDDY_CELL_FULL) == 0)
+		return false;
+	c->rmws++;
+	/*
+	 * RET-A1: pairs with RET-R1.  RET-R2: our reads of the spare come
+	 * before; RET-A2: those of an empty one that comes for it.
+	 */
+	old = eddy_xchg_acq_rel(cell, c->spare);
+	c->spare = old & ~EDDY_CELL_FULL;
+	return (old & EDDY_CELL_FULL) != 0;
 }
 
-/* What is in a batch in hand; its descriptor is free then. */
+/* What is in the batch in hand, which is the spare from now on. */
 static unsigned
-unpack(struct eddy_heap *h, uint32_t number, void **objects, unsigned *rmws)
+unpack(struct eddy_heap *h, void **objects, const struct eddy_carry *c)
 {
-	struct eddy_batch *b = batch_at(h, number);
+	struct eddy_batch *b = batch_at(h, c->spare);
 	/* relaxed: ordered by what took it. */
 	unsigned n = eddy_load_relaxed(&b->n);
 
 	memcpy(objects, b->p, n * sizeof(objects[0]));
-	batch_drop(h, number, rmws);
 	return n;
+}
+
+/* Out of the spill stack, if there is something. */
+static bool
+take_spilled(struct eddy_heap *h, struct eddy_ring *r, struct eddy_carry *c)
+{
+	/* relaxed: a guess that the CAS checks. */
+	if (top_of(eddy_load_relaxed(&r->spill)) == 0)
+		return false;
+	/* One in hand at most. */
+	eddy_returns_drop(h, c);
+	/* Twice: whoever loses has slabs to go to. */
+	c->spare = pop(h, &r->spill, 2, &c->rmws);
+	return c->spare != 0;
 }
 
 unsigned
 eddy_returns_take(
-    struct eddy_heap *h, uint32_t place, void **objects, unsigned *rmws)
+    struct eddy_heap *h, uint32_t place, void **objects, struct eddy_carry *c)
 {
 	struct eddy_ring *r = ring_at(h, place);
-	uint32_t number = 0;
+	bool got = false;
 
 	/* From the far end: the batch that came last, most likely. */
-	for (unsigned i = n_cells(row_at(place)); number == 0 && i-- > 0;)
-		number = take_cell(&r->cell[i], rmws);
-	/* Twice: whoever loses has slabs to go to. */
-	if (number == 0)
-		number = pop(h, &r->spill, 2, rmws);
-	return number != 0 ? unpack(h, number, objects, rmws) : 0;
+	for (unsigned i = n_cells(row_at(place)); !got && i-- > 0;)
+		got = take_cell(&r->cell[i], c);
+	return got || take_spilled(h, r, c) ? unpack(h, objects, c) : 0;
 }
 
 /* ------------------------------------------------------------------ */
@@ -273,10 +304,9 @@ static bool
 is_old(struct eddy_heap *h, uint32_t number, uint32_t epoch)
 {
 	/* relaxed: a guess; nobody is hurt by a batch too early in its slab. */
-	return number != 0 &&
-	       (epoch == EDDY_ALL_EPOCHS ||
-		   (int32_t)(eddy_load_relaxed(&batch_at(h, number)->epoch) -
-			     epoch) < 0);
+	return epoch == EDDY_ALL_EPOCHS ||
+	       (int32_t)(eddy_load_relaxed(&batch_at(h, number)->epoch) -
+			 epoch) < 0;
 }
 
 static void
@@ -284,27 +314,23 @@ sweep_ring(struct eddy_heap *h, uint32_t place, uint32_t epoch)
 {
 	struct eddy_ring *r = ring_at(h, place);
 	void *objects[EDDY_BATCH_MAX];
-	unsigned rmws = 0;
-	uint32_t number;
+	struct eddy_carry c = {0};
 
 	for (unsigned i = 0; i < EDDY_RING_CELLS; i++) {
 		/* relaxed: a guess that the exchange checks. */
-		if (!is_old(h, eddy_load_relaxed(&r->cell[i]), epoch))
-			continue;
-		number = take_cell(&r->cell[i], &rmws);
-		if (number != 0)
+		uint32_t seen = eddy_load_relaxed(&r->cell[i]);
+
+		if ((seen & EDDY_CELL_FULL) != 0 &&
+		    is_old(h, seen & ~EDDY_CELL_FULL, epoch) &&
+		    take_cell(&r->cell[i], &c))
 			(void)eddy_arena_put(
-			    h, objects, unpack(h, number, objects, &rmws));
+			    h, objects, unpack(h, objects, &c));
 	}
 	/* Of any age: the old ones lie below.  Bounded, since others may go on
 	 * putting. */
-	for (unsigned i = 0; i < MAX_SWEPT; i++) {
-		number = pop(h, &r->spill, 2, &rmws);
-		if (number == 0)
-			break;
-		(void)eddy_arena_put(
-		    h, objects, unpack(h, number, objects, &rmws));
-	}
+	for (unsigned i = 0; i < MAX_SWEPT && take_spilled(h, r, &c); i++)
+		(void)eddy_arena_put(h, objects, unpack(h, objects, &c));
+	eddy_returns_drop(h, &c);
 }
 
 void
@@ -324,8 +350,9 @@ eddy_returns_count(struct eddy_heap *h, uint32_t place)
 	for (unsigned i = 0; i < EDDY_RING_CELLS; i++) {
 		/* relaxed: a statistic; descriptors are type-stable. */
 		number = eddy_load_relaxed(&r->cell[i]);
-		if (number != 0) /* relaxed: as above. */
-			sum += eddy_load_relaxed(&batch_at(h, number)->n);
+		if ((number & EDDY_CELL_FULL) != 0) /* relaxed: as above. */
+			sum += eddy_load_relaxed(
+			    &batch_at(h, number & ~EDDY_CELL_FULL)->n);
 	}
 	/* relaxed: as above; a chain that changes meanwhile is cut short. */
 	number = top_of(eddy_load_relaxed(&r->spill));

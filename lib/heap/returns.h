@@ -7,11 +7,14 @@
  * Memory    descriptors are type-stable: numbers 1 .., never unmapped.
  *
  * A row that overflows hands a batch over, a row of the objects' home that
- * misses takes one: four RMWs for 64 objects, and no slab is touched.  Per home
- * and row there are up to 16 cells on one line, each empty or the number of a
- * descriptor.  Putting is a CAS of an empty cell, taking an exchange.  No
- * ticket, no order, hence nothing behind which another could wait: a thread
- * killed in here costs the one descriptor in its hand, with its batch.
+ * misses takes one: two RMWs for a batch, and no slab is touched.  Per home and
+ * row there are up to 16 cells on one line, each holding the number of a full
+ * descriptor, of an empty one, or 0.  Putting is a CAS of what is not full to
+ * the full one, taking an exchange of the full one for an empty one: empty
+ * descriptors go back the way that full ones came, and neither side goes
+ * through the common stack of them.  No ticket, no order, hence nothing behind
+ * which another could wait: a thread killed in here costs the one descriptor in
+ * its hand, with its batch.
  *
  * What finds no cell goes on the spill stack, which is as deep as there are
  * cells: {number, tag} in one word, the tag grows at pops.  Its depth stands in
@@ -35,14 +38,19 @@ enum eddy_put {
 	EDDY_PUT_SPILL,
 };
 
+/* What a caller carries from operation to operation. */
+struct eddy_carry {
+	uint32_t spare; /* an empty descriptor in hand, or 0 */
+	unsigned rmws;  /* += atomic read-modify-writes, failed ones included */
+};
+
 /*
  * eddy_returns_put - offers n objects of one row to whoever misses next.
  *
  * place: offset of the row, which says the home too.
- * rmws:  += atomic read-modify-writes, those that failed included.
  */
 EDDY_MUST_USE enum eddy_put eddy_returns_put(struct eddy_heap *h,
-    uint32_t place, void *const *objects, unsigned n, unsigned *rmws);
+    uint32_t place, void *const *objects, unsigned n, struct eddy_carry *c);
 
 /*
  * eddy_returns_take - one batch.
@@ -50,7 +58,10 @@ EDDY_MUST_USE enum eddy_put eddy_returns_put(struct eddy_heap *h,
  * Returns: how many objects, the warmest last; 0: there is none.
  */
 EDDY_MUST_USE unsigned eddy_returns_take(
-    struct eddy_heap *h, uint32_t place, void **objects, unsigned *rmws);
+    struct eddy_heap *h, uint32_t place, void **objects, struct eddy_carry *c);
+
+/* Lays the spare down for all to use; nothing if there is none. */
+void eddy_returns_drop(struct eddy_heap *h, struct eddy_carry *c);
 
 /*
  * eddy_returns_sweep - gives batches of a home back to their slabs: of those in
