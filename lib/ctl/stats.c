@@ -285,13 +285,16 @@ static void
 sum_arenas(struct eddy_heap *h, struct eddy_stats *st, uint64_t n_segments)
 {
 	const size_t hints = EDDY_SEGMENT_CHUNKS / 64 * EDDY_N_HINTS * 8;
-	const size_t written = (1 + EDDY_IDSET_LEVELS) * EDDY_PAGE;
 
 	for (uint32_t i = 1; i <= eddy_stats_n_arenas(h); i++) {
 		struct eddy_arena *a = eddy_arena_at(h, i);
+		size_t written = EDDY_PAGE;
 
 		if (a == NULL)
 			continue;
+		/* relaxed: a count. */
+		if (eddy_load_relaxed(&a->n_grown) != 0)
+			written += EDDY_IDSET_LEVELS * EDDY_PAGE;
 		st->metadata_mapped += a->fixed_size;
 		st->retained += a->fixed_size + eddy_idset_bytes(&a->hints, 0);
 		st->metadata +=

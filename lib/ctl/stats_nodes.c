@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* stats_nodes.c - arenas, homes and nodes. */
 #include "lib/ctl/stats.h"
+#include "lib/heap/bind.h"
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/pagemap.h"
 #include "lib/heap/returns.h"
@@ -147,8 +148,7 @@ eddy_stats_node(struct eddy_heap *h, uint32_t node, struct eddy_stats_node *ret)
 		    node_of(h, t.home) == node)
 			add_slot(h, cpu, node, &t, ret);
 	return ret->n_homes + ret->n_arenas != 0 ||
-	       (node < EDDY_MAX_NODES &&
-		   (h->places.has_memory[node / 64] >> node % 64 & 1) != 0);
+	       eddy_node_in(h->places.has_memory, node);
 }
 
 /* ------------------------------------------------------------------ */
@@ -159,6 +159,7 @@ eddy_stats_node(struct eddy_heap *h, uint32_t node, struct eddy_stats_node *ret)
 struct sampler {
 	struct eddy_walk w; /* first: what the callback gets */
 	uint32_t node;
+	bool spread;    /* over all nodes with memory */
 	uint64_t every; /* one page in so many */
 	uint64_t skip;  /* pages until the next one */
 	int error;
@@ -172,9 +173,8 @@ is_right(const struct sampler *s, int node)
 {
 	const struct eddy_placement *p = &s->w.h->places;
 
-	if (p->interleave && node < EDDY_MAX_NODES)
-		return (p->has_memory[node / 64] >> node % 64 & 1) != 0;
-	return node == (int)s->node;
+	return s->spread ? eddy_node_in(p->has_memory, (unsigned)node)
+			 : node == (int)s->node;
 }
 
 static void
@@ -232,10 +232,12 @@ eddy_stats_pages(
 		/* relaxed: a statistic. */
 		if (a == NULL || eddy_load_relaxed(&a->node) != node)
 			continue;
+		s.spread =
+		    eddy_bind_wanted(h, a->home, node) == EDDY_BOUND_SPREAD;
 		eddy_walk_begin(&s.w, h, i);
 		s.w.used = sample;
 		eddy_walk(&s.w);
+		ask(&s);
 	}
-	ask(&s);
 	return s.error;
 }
