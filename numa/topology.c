@@ -97,8 +97,8 @@ take_last(struct text *s)
 /*
  * read_list - "0-3,8" as bits; those of limit and above are left out.
  *
- * Returns: whether it was a list, ascending and whole; "" is one.  If not,
- *          the set is empty.
+ * Returns: whether it was a list, ascending, whole and of one number at
+ *          least.  If not, the set is empty.
  */
 static bool
 read_list(struct text s, uint64_t *set, unsigned limit)
@@ -110,8 +110,6 @@ read_list(struct text s, uint64_t *set, unsigned limit)
 
 	for (unsigned i = 0; i < limit / 64; i++)
 		set[i] = 0;
-	if (take_last(&s))
-		return true;
 	do {
 		if (!take_number(&s, &lo))
 			break;

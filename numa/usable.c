@@ -41,6 +41,13 @@ take_number(struct text *s, uint64_t *ret_v)
 	return s->at > first;
 }
 
+/* Every value ends with one newline: nothing is missing. */
+static bool
+take_last(struct text *s)
+{
+	return take(s, '\n') && s->at == s->end;
+}
+
 /* Writes s at path[n] if all of it fits; returns the end, or the size. */
 static size_t
 add(struct scratch *b, size_t n, const char *s, size_t len)
@@ -96,7 +103,7 @@ read_v2(struct scratch *b, size_t n)
 	uint64_t period_us;
 
 	if (!take_number(&s, &us) || !take(&s, ' ') ||
-	    !take_number(&s, &period_us) || !take(&s, '\n'))
+	    !take_number(&s, &period_us) || !take_last(&s))
 		return EDDY_NO_QUOTA; /* "max 100000" and the like */
 	return quota(us, period_us);
 }
@@ -108,10 +115,10 @@ read_v1(struct scratch *b, size_t n)
 	uint64_t us;
 	uint64_t period_us;
 
-	if (!take_number(&s, &us) || !take(&s, '\n'))
+	if (!take_number(&s, &us) || !take_last(&s))
 		return EDDY_NO_QUOTA; /* -1 and the like */
 	s = read_value(b, n, "/cpu.cfs_period_us");
-	if (!take_number(&s, &period_us) || !take(&s, '\n'))
+	if (!take_number(&s, &period_us) || !take_last(&s))
 		return EDDY_NO_QUOTA;
 	return quota(us, period_us);
 }
@@ -186,8 +193,7 @@ read_line(struct scratch *b, const char *root, struct text line, bool hybrid)
 
 	base = base < sizeof(b->path) ? add(b, base, mount, sizeof(mount) - 1)
 				      : base;
-	if (base >= sizeof(b->path) - 64 || !take_number(&line, &id) ||
-	    !take(&line, ':'))
+	if (!take_number(&line, &id) || !take(&line, ':'))
 		return q;
 	list.at = line.at;
 	while (line.at < line.end && *line.at != ':')
@@ -223,7 +229,7 @@ cgroup_quota(struct scratch *b, const char *root)
 	bool hybrid = false;
 	ssize_t got;
 
-	n = n < sizeof(b->path) ? add(b, n, file, sizeof(file)) : n;
+	n = add(b, n, file, sizeof(file));
 	if (n == sizeof(b->path))
 		return best;
 	got = eddy_os_read_file(b->path, b->cgroup, sizeof(b->cgroup));

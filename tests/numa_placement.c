@@ -6,6 +6,7 @@
 #include "tests/numa_tree.h"
 
 #include <sched.h>
+#include <sys/mount.h>
 
 #include "numa/placement.h"
 #include "numa/policy.h"
@@ -127,6 +128,28 @@ static const struct machine machines[] = {
 	.node = {{0, true, "0-3", "10 20"}, {1, true, "4", "20 10"}},
 	.caches = "0-1 2-3 4",
 	.want = "0-3@0 4@1 |0:0 1:1|b 2"},
+    {.name = "home:llc, memory as near on two nodes: the lower",
+	.node = {{0, true, "0", "10 20 20"}, {1, false, "1", "20 10 20"},
+	    {2, true, "2", "20 20 10"}},
+	.caches = "0 1 2",
+	.home = EDDY_HOME_LLC,
+	.want = "0@0 1@0 2@2 |0:0 1:1 2:2|b 2"},
+    {.name = "home:llc where no caches are known is home:node",
+	.node = {{0, true, "0-1", "10 20"}, {1, true, "2-3", "20 10"}},
+	.home = EDDY_HOME_LLC,
+	.want = "0-1@0 2-3@1 |0:0 1:1|b 2"},
+    {.name = "the nearest home, not the nearest memory",
+	.node = {{0, true, "0", "10 20 30 40"}, {1, false, "1", "30 10 15 20"},
+	    {2, true, "", "30 15 10 20"}, {3, true, "2", "40 20 20 10"}},
+	.want = "0@0 1-2@3 |0:0 1:1 2:1 3:1|b 3"},
+    {.name = "memory alone is no guest",
+	.node = {{0, true, "0", "10 20 20 20"}, {1, true, "1", "20 10 20 20"},
+	    {2, true, "", "20 20 10 20"}, {3, false, "3", "20 20 20 10"}},
+	.want = "0,3@0 1@1 |0:0 1:1 2:0 3:0|b 3"},
+    {.name = "one home lies where memory is",
+	.node = {{0, false, "0", "10 20"}, {1, true, "1", "20 10"}},
+	.policy = 2,
+	.want = "all@1 |0:0 1:0| 1"},
     {.name = "no node has CPUs",
 	.node = {{2, true, "", "10 20"}, {3, true, "", "20 10"}},
 	.want = "all@2 |2:0 3:0|b 2"},
@@ -617,6 +640,94 @@ no_commit(void)
 	return place->n_homes == 1 && place->n_nodes == 1 ? 0 : 1;
 }
 
+/* A tree in the place of /sys/devices/system, for this process alone. */
+static bool
+pretend_sys(void)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof path, "%s/devices/system", tree_dir);
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount(path, "/sys/devices/system", NULL, MS_BIND, NULL) == 0;
+}
+
+static void
+one_node_tree(const char *online)
+{
+	tree_reset();
+	tree_put("devices/system/node/x", "", 0);
+	tree_put("devices/system/cpu/x", "", 0);
+	if (online != NULL)
+		tree_put("devices/system/node/online", online, strlen(online));
+}
+
+static int
+sys_without_nodes(void)
+{
+	static const int calls[] = {SYS_openat, SYS_exit_group};
+
+	if (!pretend_sys() || !refuse(calls, N(calls), 0, true))
+		return 77;
+	eddy_placement_find(place, EDDY_NUMA_LOCAL, EDDY_HOME_NODE, "");
+	return place->n_homes == 1 && place->node_of_home[0] == 0 ? 0 : 1;
+}
+
+static int
+sys_with_node_7(void)
+{
+	static const int calls[] = {
+	    SYS_openat, SYS_read, SYS_close, SYS_exit_group};
+
+	if (!pretend_sys() || !refuse(calls, N(calls), 0, true))
+		return 77;
+	eddy_placement_find(place, EDDY_NUMA_LOCAL, EDDY_HOME_NODE, "");
+	return place->n_homes == 1 && place->node_of_home[0] == 7 &&
+		       place->has_memory[0] == 1u << 7
+		   ? 0
+		   : 1;
+}
+
+static int
+sys_with_node_12(void)
+{
+	if (!pretend_sys())
+		return 77;
+	eddy_placement_find(place, EDDY_NUMA_LOCAL, EDDY_HOME_NODE, "");
+	return place->n_homes == 1 && place->n_nodes == 1 &&
+		       place->node_of_home[0] == 12 && !place->bind
+		   ? 0
+		   : 1;
+}
+
+/* The kernel here knows one of the nodes; asked nothing, both are homes. */
+static int
+sys_with_two_nodes(void)
+{
+	static const int calls[] = {SYS_get_mempolicy};
+
+	if (!pretend_sys() || !refuse(calls, N(calls), EPERM, false))
+		return 77;
+	eddy_placement_find(place, EDDY_NUMA_LOCAL, EDDY_HOME_NODE, "");
+	return place->n_homes == 2 && place->n_nodes == 2 && !place->bind &&
+		       place->home_of_cpu[1] == 1 &&
+		       place->home_of_cpu[2] == EDDY_HOME_UNKNOWN
+		   ? 0
+		   : 1;
+}
+
+static int
+sys_with_two_caches(void)
+{
+	if (!pretend_sys())
+		return 77;
+	eddy_placement_find(place, EDDY_NUMA_LOCAL, EDDY_HOME_LLC, "");
+	return place->n_homes == 2 && place->n_nodes == 1 && !place->bind &&
+		       place->home_of_cpu[0] == 0 && place->home_of_cpu[1] == 1
+		   ? 0
+		   : 1;
+}
+
 static void
 child(const char *name, int (*body)(void))
 {
@@ -625,7 +736,7 @@ child(const char *name, int (*body)(void))
 	clean();
 	ret = in_child(body);
 	if (ret == 77)
-		tap_skip(name, "seccomp is not to be had");
+		tap_skip(name, "no seccomp, or no mount namespace here");
 	else if (!tap_ok(ret == 0, "%s", name))
 		tap_diag("the child ended with %d", ret);
 }
@@ -657,6 +768,27 @@ main(void)
 	child("where openat is refused there is one home", no_files);
 	child("where mmap is refused there is one home", no_mapping);
 	child("where mprotect is refused there is one home", no_commit);
+	one_node_tree(NULL);
+	child("/sys without nodes: one home, nothing else is looked at",
+	    sys_without_nodes);
+	one_node_tree("7\n");
+	child("/sys with node 7 alone: one file", sys_with_node_7);
+	one_node_tree("12\n");
+	child("/sys with node 12 alone", sys_with_node_12);
+	one_node_tree("0-1\n");
+	tree_put("devices/system/node/node0/cpulist", "0\n", 2);
+	tree_put("devices/system/node/node1/cpulist", "1\n", 2);
+	child("/sys with two nodes: two homes", sys_with_two_nodes);
+	one_node_tree("0\n");
+	tree_put("devices/system/node/node0/cpulist", "0-1\n", 4);
+	tree_put("devices/system/cpu/cpu0/cache/index0/level", "3\n", 2);
+	tree_put(
+	    "devices/system/cpu/cpu0/cache/index0/shared_cpu_list", "0\n", 2);
+	tree_put("devices/system/cpu/cpu1/cache/index0/level", "3\n", 2);
+	tree_put(
+	    "devices/system/cpu/cpu1/cache/index0/shared_cpu_list", "1\n", 2);
+	child("/sys with two caches: two homes with home:llc",
+	    sys_with_two_caches);
 	tree_end();
 	return tap_end();
 }

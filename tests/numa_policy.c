@@ -98,6 +98,7 @@ binding(void)
 	tap_ok(eddy_policy_bind(p + 7 * page, page - 1, node) == 0 &&
 		   eddy_policy_bind(p + 7 * page + 1, page - 1, node) == 0 &&
 		   eddy_policy_bind(p + 7 * page, 0, node) == 0 &&
+		   eddy_policy_bind(p + 7 * page + 1, 5, node) == 0 &&
 		   eddy_policy_bind(p + page / 2, page, absent) == 0 &&
 		   prefers(p + 7 * page, EDDY_MAX_NODES),
 	    "less than a page is nothing to do");

@@ -128,17 +128,25 @@ static const struct tree trees[] = {
     {"no node is online", -ENOENT, "0m 0 10; |0:0",
 	{{NODE "online", "\n"}, {CPU "online", "0\n"},
 	    {NODE "node0/cpulist", "0\n"}}},
+    {"no node within the table is online", -ENOENT, "0m 0 10; |0:0",
+	{{NODE "online", "1024-1025\n"}, {CPU "online", "0\n"},
+	    {NODE "node0/cpulist", "0\n"}}},
     {"garbage for a list of nodes", -ENOENT, "0m 0-1 10; |0:0-1",
 	{{NODE "online", "all of them\n"}, {CPU "online", "0-1\n"}}},
     {"lists with a fault are as if missing", 0,
 	"0m - 10,20,20; 1m - 20,10,20; 2m 1 20,20,10; |2:1",
-	{{NODE "online", "0-2\n"}, {NODE "node0/cpulist", "3-1\n"},
+	{{NODE "online", "0-2\n"}, {NODE "node0/cpulist", "0,3-1\n"},
 	    {NODE "node1/cpulist", "0-99999999999999999999999\n"},
 	    {NODE "node2/cpulist", "1\n"}, {NODE "has_memory", "1,0\n"},
 	    {NODE "has_normal_memory", "0,0\n"},
 	    {NODE "node0/distance", "10 20\n"},
 	    {NODE "node1/distance", "30 10 30 30\n"},
 	    {NODE "node2/distance", "256 20 10\n"}}},
+    {"a distance of nothing is a fault", 0, "0m 0 10,20; 1m 1 20,10; |0:0 1:1",
+	{{NODE "online", "0-1\n"}, {NODE "has_memory", "0-1\n"},
+	    {NODE "node0/cpulist", "0\n"}, {NODE "node1/cpulist", "1\n"},
+	    {NODE "node0/distance", "10 0\n"},
+	    {NODE "node1/distance", "0 10\n"}}},
     {"numbers beyond the tables are left out", 0,
 	"5m 0-1 10,20; 1023m 8191 20,10; |5:0-1 1023:8191",
 	{{NODE "online", "5,1023-2000\n"}, {NODE "node5/cpulist", "0-1\n"},
@@ -274,10 +282,12 @@ a_tree_is_read(const struct tree *t)
 		tap_ok(false, "%s, without caches", t->name);
 }
 
-/* Each file of a tree, cut at each length, is as if it was not there. */
+/* Each file of a tree, cut at each length or with more behind its end, is as
+ * if it was not there. */
 static void
-what_is_cut_is_absent(const struct tree *t)
+what_is_not_whole_is_absent(const struct tree *t)
 {
+	static const char *const more[] = {"\n", "x", "0\n", " "};
 	static char without[sizeof said];
 	unsigned n_wrong = 0;
 	unsigned n = 0;
@@ -285,6 +295,7 @@ what_is_cut_is_absent(const struct tree *t)
 	put_tree(t);
 	for (unsigned i = 0; i < N(t->files) && t->files[i].path != NULL; i++) {
 		const struct file *f = &t->files[i];
+		size_t whole = strlen(f->text);
 		char path[256];
 
 		(void)snprintf(path, sizeof path, "%s/%s", tree_dir, f->path);
@@ -292,17 +303,26 @@ what_is_cut_is_absent(const struct tree *t)
 			tap_bail("unlink %s", path);
 		(void)read_tree(true);
 		(void)strcpy(without, describe());
-		for (size_t len = 0; len < strlen(f->text); len++, n++) {
-			tree_put(f->path, f->text, len);
+		for (size_t k = 0; k < whole + N(more); k++, n++) {
+			char text[128];
+			size_t len = k;
+
+			(void)strcpy(text, f->text);
+			if (k >= whole) {
+				(void)strcat(text, more[k - whole]);
+				len = strlen(text);
+			}
+			tree_put(f->path, text, len);
 			(void)read_tree(true);
 			if (strcmp(describe(), without) == 0)
 				continue;
-			tap_diag("%s cut to %zu bytes: %s", f->path, len, said);
+			tap_diag("%s with %zu bytes of %zu: %s", f->path, len,
+			    whole, said);
 			n_wrong++;
 		}
-		tree_put(f->path, f->text, strlen(f->text));
+		tree_put(f->path, f->text, whole);
 	}
-	tap_ok(n > 0 && n_wrong == 0, "%u cut files are as absent: %s", n,
+	tap_ok(n > 0 && n_wrong == 0, "%u files not whole are as absent: %s", n,
 	    t->name);
 }
 
@@ -589,7 +609,7 @@ main(void)
 		a_tree_is_read(&trees[i]);
 	for (unsigned i = 0; i < N(trees); i++)
 		if (trees[i].files[0].path != NULL)
-			what_is_cut_is_absent(&trees[i]);
+			what_is_not_whole_is_absent(&trees[i]);
 	garbage_is_survived();
 	wrong_kinds();
 	pieces();

@@ -101,6 +101,8 @@ static const struct root roots[] = {
 	{{SELF, "\n:\n::\nx::/\n0:\n0::\n0::a\n4:cpu\n4:cpu:\n0::/a\n"},
 	    {CG "a/cpu.max", "700000 100000\n"},
 	    {CG "unified/a/cpu.max", "700000 100000\n"}}},
+    {"a path that does not begin at the top", NONE,
+	{{SELF, "0::a\n"}, {CG "cpu.max", "700000 100000\n"}}},
     {"a last line that is cut", NONE,
 	{{SELF, "0::/a"}, {CG "a/cpu.max", "700000 100000\n"}}},
 };
@@ -134,7 +136,7 @@ bad_values(void)
 	static const char *const bad[] = {"", "\n", "0 100000\n", "50000 0\n",
 	    "50000\n", "-5 100000\n", "50000 -1\n", "50000\t100000\n",
 	    "50000  100000\n", "50000 100000", "50000 100000 1\n",
-	    "5e4 100000\n", "99999999999999999999 100000\n",
+	    "50000 100000\n\n", "5e4 100000\n", "99999999999999999999 100000\n",
 	    "50000 99999999999999999999\n", "maximum\n", "a\n"};
 	char text[64];
 	bool held = true;
@@ -151,7 +153,14 @@ bad_values(void)
 	tap_ok(held, "%zu values of cpu.max are none", N(bad));
 	memset(text, '1', sizeof text);
 	tree_put(CG "cpu.max", text, sizeof text);
-	tap_ok(eddy_usable_quota(tree_dir) == NONE, "nor is a long one");
+	held = eddy_usable_quota(tree_dir) == NONE;
+	memset(text, '0', sizeof text);
+	memcpy(text + sizeof text - 14, "300000 100000\n", 14);
+	tree_put(CG "cpu.max", text + 1, sizeof text - 1);
+	held = held && eddy_usable_quota(tree_dir) == 3;
+	tree_put(CG "cpu.max", text, sizeof text);
+	tap_ok(
+	    held && eddy_usable_quota(tree_dir) == NONE, "nor is a long one");
 	tree_put(CG "cpu.max", "18446744073709551609 3\n", 23);
 	tap_ok(eddy_usable_quota(tree_dir) == 18446744073709551609u / 3,
 	    "the largest is read");
@@ -300,6 +309,18 @@ masks(void)
 static int
 no_affinity(void)
 {
+	static const int calls[] = {SYS_sched_getaffinity};
+	unsigned n = cpus_of(0);
+	uint64_t q = eddy_usable_quota("");
+
+	if (!refuse(calls, N(calls), EPERM, false))
+		return 77;
+	return eddy_usable_cpus("") >= (q < n ? q : n) ? 0 : 1;
+}
+
+static int
+nothing_at_all(void)
+{
 	static const int calls[] = {SYS_sched_getaffinity, SYS_openat};
 
 	if (!refuse(calls, N(calls), EPERM, false))
@@ -433,7 +454,8 @@ main(void)
 	long_paths();
 	garbage();
 	masks();
-	child("refused, it is one CPU or more", no_affinity);
+	child("without an affinity mask the possible CPUs count", no_affinity);
+	child("where all is refused it is one CPU or more", nothing_at_all);
 	child("without a mapping, affinity alone counts", no_memory);
 	tree_put(SELF, "0::/\n", 5);
 	tree_put(CG "cpu.max", "300000 100000\n", 14);
