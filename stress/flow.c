@@ -32,6 +32,7 @@ enum {
 	LOOKS_A_PHASE = 10,
 	SHORT_PHASES = 8, /* of a run that is too short for seconds */
 	N_JOBS = 2,
+	MAX_JOBS = 4,
 	LEAST_BLOCKS = 10000,
 	STRETCH_S = 60,
 	LEAK_BYTES = 8192,       /* what libc keeps for its cached stacks */
@@ -120,8 +121,9 @@ set_phase(const struct pattern *p, uint64_t at_ns, uint64_t phase_ns)
 	if (p->shifts)
 		atomic_store(&flow.size, sizes[2 * at_ns / phase_ns % n_sizes]);
 	atomic_store(&flow.phase, (uint32_t)phase);
-	atomic_store(&flow.is_tidal, p->shifts || turn % 2 == 1);
-	atomic_store(&flow.is_pinned, turn / 2 % 2 == 0);
+	atomic_store(
+	    &flow.is_tidal, !p->is_fixed && (p->shifts || turn % 2 == 1));
+	atomic_store(&flow.is_pinned, p->is_fixed || turn / 2 % 2 == 0);
 }
 
 static uint64_t
@@ -136,9 +138,10 @@ n_freed(void)
 
 /* A machine that is busy otherwise is given more time, within limits. */
 static bool
-is_over(uint64_t at_ns, uint64_t total_ns)
+is_over(const struct pattern *p, uint64_t at_ns, uint64_t total_ns)
 {
-	if (n_freed() < LEAST_BLOCKS)
+	if (n_freed() < LEAST_BLOCKS ||
+	    (p->is_content != NULL && !p->is_content()))
 		total_ns += (uint64_t)STRETCH_S * 1000000000;
 	return at_ns >= total_ns;
 }
@@ -153,7 +156,7 @@ conduct(const struct pattern *p)
 
 	if (phase_ns > 1000000000)
 		phase_ns = 1000000000;
-	for (; !is_over(at, total_ns); at = rig_now_ns() - start) {
+	for (; !is_over(p, at, total_ns); at = rig_now_ns() - start) {
 		set_phase(p, at, phase_ns);
 		if (p->tick != NULL)
 			p->tick((double)at / (double)total_ns);
@@ -252,6 +255,8 @@ run_pattern(const struct pattern *p)
 	rig_deadline(rig.patience_s, "the threads did not end");
 	judge_bounds();
 	judge_growth();
+	if (p->judge != NULL)
+		p->judge();
 	judge_leak(before);
 	return rig_end();
 }
@@ -322,25 +327,27 @@ end_job(const struct job *job, int status)
 		    (unsigned)status);
 }
 
-/* Two at a time; the last three together. */
+/* Two at a time, the last three together, light ones beside them. */
 static int
 run_all(char **argv, int argc)
 {
-	struct job jobs[N_JOBS + 1];
+	struct job jobs[MAX_JOBS];
 	unsigned n_jobs = 0;
+	unsigned n_light = 0;
 	unsigned n_ended = 0;
 	unsigned next = 0;
 
 	while (n_ended < n_flow_patterns) {
-		unsigned may = n_flow_patterns - n_ended <= N_JOBS + 1
-				   ? N_JOBS + 1
-				   : N_JOBS;
+		unsigned left = n_flow_patterns - n_ended - n_light;
+		unsigned may = left <= N_JOBS + 1 ? N_JOBS + 1 : N_JOBS;
 		unsigned i = 0;
 		int status = 0;
 		pid_t pid;
 
-		while (n_jobs < may && next < n_flow_patterns) {
+		while (n_jobs - n_light < may && n_jobs < MAX_JOBS &&
+		       next < n_flow_patterns) {
 			jobs[n_jobs].pattern = &flow_patterns[next++];
+			n_light += jobs[n_jobs].pattern->is_light;
 			start_job(&jobs[n_jobs++], argv, argc);
 		}
 		pid = wait(&status);
@@ -349,6 +356,7 @@ run_all(char **argv, int argc)
 		if (i == n_jobs)
 			continue;
 		end_job(&jobs[i], status);
+		n_light -= jobs[i].pattern->is_light;
 		jobs[i] = jobs[--n_jobs];
 		n_ended++;
 	}

@@ -25,7 +25,7 @@ struct chute {
 	struct entry *entries;
 	uint8_t *homes; /* of each entry's block */
 	size_t n;
-	size_t cap_bytes; /* full from here on */
+	_Atomic size_t cap_bytes; /* full from here on; W: conductor */
 	/* W, R: any hand. */
 	alignas(64) _Atomic size_t tail;
 	alignas(64) _Atomic size_t head;
@@ -73,6 +73,8 @@ extern struct flow flow;
 size_t flow_peak(void);
 
 void chute_create(struct chute *c, size_t n, size_t cap_bytes);
+bool chute_is_full(const struct chute *c);
+bool chute_is_empty(const struct chute *c);
 /* Verifies and frees what is left.  Only when no hand works. */
 void chute_drain(struct chute *c);
 
@@ -98,12 +100,28 @@ struct pattern {
 	void (*start)(void); /* chutes and first hands */
 	/* Called ten times a second; part: of the time, 0 to 1. */
 	void (*tick)(double part);
-	bool swaps;  /* roles by phase; tides every second phase */
-	bool shifts; /* sizes by phase, two a phase */
+	/* What a pattern has to say of its own; NULL: nothing. */
+	void (*judge)(void);
+	/* Whether it has seen what it wants to see; NULL: at once. */
+	bool (*is_content)(void);
+	bool swaps;    /* roles by phase; tides every second phase */
+	bool shifts;   /* sizes by phase, two a phase */
+	bool is_fixed; /* no tides, all pinned */
+	bool is_light; /* mostly asleep: may run beside two others */
 };
 
 extern const struct pattern flow_patterns[];
 extern const unsigned n_flow_patterns;
+
+/* Of flow_parked.c. */
+void flow_parked_start(void);
+void flow_parked_tick(double part);
+void flow_parked_judge(void);
+bool flow_parked_is_content(void);
+
+/* The next of flow_hands, at work as soon as the flow begins. */
+struct hand *flow_add_hand(bool (*step)(struct hand *), uint32_t cpu,
+    struct chute *in, struct chute *out);
 
 extern struct chute flow_chutes[MAX_CHUTES];
 extern struct hand flow_hands[MAX_HANDS];

@@ -109,7 +109,7 @@ chute_create(struct chute *c, size_t n, size_t cap_bytes)
 	c->entries = map(n * sizeof(struct entry));
 	c->homes = map(n);
 	c->n = n;
-	c->cap_bytes = cap_bytes;
+	atomic_store(&c->cap_bytes, cap_bytes);
 }
 
 static bool
@@ -119,8 +119,8 @@ is_tidal(void)
 	return atomic_load_explicit(&flow.is_tidal, memory_order_relaxed) != 0;
 }
 
-static bool
-is_full(const struct chute *c)
+bool
+chute_is_full(const struct chute *c)
 {
 	/* relaxed, all: a guess; entries say what is so. */
 	size_t head = atomic_load_explicit(&c->head, memory_order_relaxed);
@@ -128,14 +128,21 @@ is_full(const struct chute *c)
 
 	return tail - head + MARGIN > c->n ||
 	       atomic_load_explicit(&c->bytes, memory_order_relaxed) >=
-		   c->cap_bytes;
+		   atomic_load_explicit(&c->cap_bytes, memory_order_relaxed);
+}
+
+bool
+chute_is_empty(const struct chute *c)
+{
+	/* After the last block is gone. */
+	return atomic_load(&c->bytes) == 0;
 }
 
 /* Whether a producer may go on; a full chute turns the tide. */
 static bool
 has_room(struct chute *c)
 {
-	if (is_full(c)) {
+	if (chute_is_full(c)) {
 		atomic_store_explicit(&c->ebbs, 1, memory_order_relaxed);
 		return false;
 	}

@@ -27,8 +27,8 @@ consume_step(struct hand *h)
 	return flow_consume(h, h->in);
 }
 
-static struct hand *
-add_hand(bool (*step)(struct hand *), uint32_t cpu, struct chute *in,
+struct hand *
+flow_add_hand(bool (*step)(struct hand *), uint32_t cpu, struct chute *in,
     struct chute *out)
 {
 	struct hand *h = &flow_hands[n_flow_hands];
@@ -51,9 +51,9 @@ start_fan(size_t n_entries, unsigned n_producers, unsigned n_consumers)
 
 	chute_create(c, n_entries, CHUTE_BYTES);
 	for (unsigned i = 0; i < n_producers; i++)
-		add_hand(produce_step, 2 * i, NULL, c);
+		flow_add_hand(produce_step, 2 * i, NULL, c);
 	for (unsigned i = 0; i < n_consumers; i++)
-		add_hand(consume_step, 2 * i + 1, c, NULL);
+		flow_add_hand(consume_step, 2 * i + 1, c, NULL);
 }
 
 static void
@@ -85,10 +85,10 @@ start_pipeline(void)
 {
 	for (unsigned i = 0; i < 3; i++)
 		chute_create(&flow_chutes[i], N_ENTRIES, CHUTE_BYTES / 3);
-	add_hand(produce_step, 0, NULL, &flow_chutes[0]);
-	add_hand(flow_pass_on, 1, &flow_chutes[0], &flow_chutes[1]);
-	add_hand(flow_pass_on, 2, &flow_chutes[1], &flow_chutes[2]);
-	add_hand(consume_step, 3, &flow_chutes[2], NULL);
+	flow_add_hand(produce_step, 0, NULL, &flow_chutes[0]);
+	flow_add_hand(flow_pass_on, 1, &flow_chutes[0], &flow_chutes[1]);
+	flow_add_hand(flow_pass_on, 2, &flow_chutes[1], &flow_chutes[2]);
+	flow_add_hand(consume_step, 3, &flow_chutes[2], NULL);
 }
 
 /* Half goes to the thread that only frees, half through a chute of its own. */
@@ -110,9 +110,9 @@ start_freer(void)
 	chute_create(c, N_ENTRIES, CHUTE_BYTES / 2);
 	for (unsigned i = 1; i < 4; i++) {
 		chute_create(&flow_chutes[i], N_ENTRIES / 8, CHUTE_BYTES / 8);
-		add_hand(share_step, 2 * i, &flow_chutes[i], c);
+		flow_add_hand(share_step, 2 * i, &flow_chutes[i], c);
 	}
-	add_hand(consume_step, 1, c, NULL);
+	flow_add_hand(consume_step, 1, c, NULL);
 }
 
 static bool
@@ -131,7 +131,7 @@ start_swap(void)
 
 	chute_create(c, N_ENTRIES, CHUTE_BYTES);
 	for (unsigned i = 0; i < 2; i++)
-		add_hand(swap_step, i, c, c);
+		flow_add_hand(swap_step, i, c, c);
 }
 
 /* The consumer comes first; producers follow each other. */
@@ -139,8 +139,8 @@ static void
 start_idle(void)
 {
 	chute_create(&flow_chutes[0], N_ENTRIES, CHUTE_BYTES);
-	add_hand(consume_step, 1, &flow_chutes[0], NULL);
-	add_hand(produce_step, 0, NULL, &flow_chutes[0]);
+	flow_add_hand(consume_step, 1, &flow_chutes[0], NULL);
+	flow_add_hand(produce_step, 0, NULL, &flow_chutes[0]);
 }
 
 /* The last producer idles for ever; the next is on another CPU. */
@@ -153,7 +153,7 @@ tick_idle(double part)
 		return;
 	atomic_store(&flow_hands[n].idles, 1);
 	atomic_store(&flow_hands[0].cpu, n + 1);
-	add_hand(produce_step, n, NULL, &flow_chutes[0]);
+	flow_add_hand(produce_step, n, NULL, &flow_chutes[0]);
 }
 
 static bool
@@ -199,10 +199,18 @@ start_threads(void)
 
 	chute_create(c, N_ENTRIES, CHUTE_BYTES);
 	for (unsigned i = 0; i < N_SPAWNERS; i++)
-		add_hand(spawn_step, i, c, c);
+		flow_add_hand(spawn_step, i, c, c);
 }
 
 const struct pattern flow_patterns[] = {
+    {.name = "parked",
+	.about = "a home that grows calls back what idlers hold",
+	.start = flow_parked_start,
+	.tick = flow_parked_tick,
+	.judge = flow_parked_judge,
+	.is_content = flow_parked_is_content,
+	.is_fixed = true,
+	.is_light = true},
     {.name = "one", .about = "1 producer, 1 consumer", .start = start_one},
     {.name = "fan_in",
 	.about = "4 producers, 1 consumer",

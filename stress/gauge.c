@@ -13,20 +13,21 @@ extern void malloc_stats_print(void (*put)(void *arg, const char *s), void *arg,
 
 struct text {
 	size_t n;
-	char s[16384];
+	char s[8192];
 };
 
-/* Pieces are cut anywhere. */
+/* Pieces are cut anywhere; totals come first, what does not fit is not read. */
 static void
 add(void *arg, const char *s)
 {
 	struct text *t = arg;
 	size_t n = strlen(s);
 
-	if (t->n + n >= sizeof(t->s))
-		rig_fail_now("the statistics are longer than expected");
-	memcpy(t->s + t->n, s, n + 1);
+	if (n >= sizeof(t->s) - t->n)
+		n = sizeof(t->s) - t->n - 1;
+	memcpy(t->s + t->n, s, n);
 	t->n += n;
+	t->s[t->n] = '\0';
 }
 
 /* The first "name":NUMBER.  Returns: false: there is none. */
@@ -44,21 +45,6 @@ number(const struct text *t, const char *name, size_t *ret)
 	return false;
 }
 
-/*
- * For a library without the number "stranded_bound": capacity times size of
- * all rows of the CPUs in use, of the rings, of the cells; ARCHITECTURE.md,
- * "Stranded bytes", of one home.
- */
-static size_t
-bound_by_formula(const struct gauge *g)
-{
-	const size_t row_bytes = 21110784;
-	const size_t ring_bytes = 10507264;
-	const size_t cell_bytes = (size_t)16 * 3485176;
-
-	return (g->is_claim ? cell_bytes : g->n_cpus * row_bytes) + ring_bytes;
-}
-
 void
 gauge_read(struct gauge *ret)
 {
@@ -70,12 +56,15 @@ gauge_read(struct gauge *ret)
 	t.n = 0;
 	t.s[0] = '\0';
 	malloc_stats_print(add, &t, "Jgabl");
-	ret->is_claim = strstr(t.s, "\"mode\":\"claim\"") != NULL;
 	ret->is_known = number(&t, "live", &ret->live) &&
 			number(&t, "stranded", &ret->stranded) &&
+			number(&t, "stranded_bound", &ret->stranded_bound) &&
 			number(&t, "mapped", &ret->mapped) &&
 			number(&t, "resident", &ret->resident) &&
-			number(&t, "cpus_in_use", &ret->n_cpus);
-	if (!number(&t, "stranded_bound", &ret->stranded_bound))
-		ret->stranded_bound = bound_by_formula(ret);
+			number(&t, "ring_bytes", &ret->ring_bytes) &&
+			number(&t, "chunks", &ret->n_chunks) &&
+			number(&t, "remote_row_bytes", &ret->remote_row_bytes);
+	/* A number that has another name by now must not look like a peer. */
+	if (!ret->is_known && strncmp(t.s, "{\"eddy\"", 7) == 0)
+		rig_fail_now("the statistics lack a number");
 }

@@ -13,13 +13,14 @@
 
 struct gauge {
 	bool is_known; /* the rest but rss says something */
-	bool is_claim; /* claim mode */
 	size_t live;   /* in the program's hands, as the library counts */
 	size_t stranded;
 	size_t stranded_bound;
+	size_t remote_row_bytes; /* of these: in rows for other homes */
+	size_t ring_bytes;       /* on their way */
+	size_t n_chunks;         /* cut into pages */
 	size_t mapped;
 	size_t resident; /* as the library counts */
-	size_t n_cpus;   /* whose caches were ever used */
 	size_t rss;      /* as the kernel counts */
 };
 
