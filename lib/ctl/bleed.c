@@ -7,7 +7,7 @@
 #define MIN_SHARE 16
 /* Objects from which on a small cache is worth a word: bursts are common. */
 #define MIN_TURNED 65536
-/* A ring that turns away one in ten, in percent, is full. */
+/* A ring by which one in ten does not come back is full, in percent. */
 #define FULL_PERCENT 10
 
 static uint64_t
@@ -52,10 +52,11 @@ eddy_bleed_thousandths(uint64_t a, uint64_t b)
 /* ------------------------------------------------------------------ */
 
 void
-eddy_bleed_begin(
-    struct eddy_bleed *b, uint32_t size, uint32_t batch, uint32_t ring)
+eddy_bleed_begin(struct eddy_bleed *b, uint32_t size, uint32_t batch,
+    uint32_t ring, uint64_t waiting)
 {
-	*b = (struct eddy_bleed){.size = size, .batch = batch, .ring = ring};
+	*b = (struct eddy_bleed){
+	    .size = size, .batch = batch, .ring = ring, .waiting = waiting};
 }
 
 /* n more, on this CPU; says whether it is the CPU with the most. */
@@ -78,6 +79,8 @@ eddy_bleed_add(struct eddy_bleed *b, const struct eddy_bleed_cpu *cpu,
 	uint64_t turned = smaller(flow->in, flow->out);
 
 	b->in = plus(b->in, flow->in);
+	b->back = plus(b->back, flow->back);
+	b->out = plus(b->out, flow->out);
 	(void)count(&b->away, &b->sender, cpu, flow->away);
 	(void)count(&b->wanted, &b->source, cpu, flow->in - turned);
 	(void)count(&b->left, &b->sink, cpu, flow->out - turned);
@@ -85,19 +88,21 @@ eddy_bleed_add(struct eddy_bleed *b, const struct eddy_bleed_cpu *cpu,
 		b->cut = flow->cut;
 }
 
-/* How what a CPU sends travels. */
+/* How what is sent travels. */
 static void
-judge_way(struct eddy_bleed_finding *f, const struct eddy_bleed_cpu *who,
-    uint32_t batch)
+judge_way(struct eddy_bleed_finding *f, const struct eddy_bleed *b)
 {
+	uint64_t sent = plus(b->out, b->away);
+	uint64_t by_ring = plus(b->back, b->waiting);
+	uint64_t to_slabs = sent > by_ring ? sent - by_ring : 0;
 	uint64_t alone;
 
-	f->slab_percent = eddy_bleed_percent(who->to_slabs, who->sent);
-	f->any_slabs = who->to_slabs != 0;
+	f->slab_percent = eddy_bleed_percent(to_slabs, sent);
+	f->any_slabs = to_slabs != 0;
 	f->full = f->slab_percent >= FULL_PERCENT;
 	alone = f->n_objects / 100 * f->slab_percent;
-	f->cost =
-	    plus(alone, (f->n_objects - alone) / (batch != 0 ? batch : 1));
+	f->cost = plus(
+	    alone, (f->n_objects - alone) / (b->batch != 0 ? b->batch : 1));
 }
 
 static bool
@@ -115,7 +120,6 @@ eddy_bleed_judge(const struct eddy_bleed *b, struct eddy_bleed_finding *ret)
 	    .ring = b->ring,
 	    .to_cpu = EDDY_BLEED_NOBODY,
 	    .to_home = EDDY_BLEED_NOBODY};
-	const struct eddy_bleed_cpu *frees = &b->turner.who;
 
 	if (is_much(b->away, b->in) && b->away >= passed) {
 		f.kind = EDDY_BLEED_AWAY;
@@ -123,14 +127,12 @@ eddy_bleed_judge(const struct eddy_bleed *b, struct eddy_bleed_finding *ret)
 		f.n_largest = b->sender.n;
 		f.from_cpu = b->sender.who.cpu;
 		f.to_home = b->sender.who.other_home;
-		frees = &b->sender.who;
 	} else if (is_much(passed, b->in)) {
 		f.kind = EDDY_BLEED_PASSED;
 		f.n_objects = passed;
 		f.n_largest = smaller(b->source.n, b->sink.n);
 		f.from_cpu = b->source.who.cpu;
 		f.to_cpu = b->sink.who.cpu;
-		frees = &b->sink.who;
 	} else if (b->turned >= MIN_TURNED) {
 		f.kind = EDDY_BLEED_TIGHT;
 		f.n_objects = b->turned;
@@ -138,7 +140,7 @@ eddy_bleed_judge(const struct eddy_bleed *b, struct eddy_bleed_finding *ret)
 		f.from_cpu = b->turner.who.cpu;
 		f.cut = b->cut;
 	}
-	judge_way(&f, frees, b->batch);
+	judge_way(&f, b);
 	*ret = f;
 }
 
@@ -216,24 +218,21 @@ say_what(struct eddy_text *t, const struct eddy_bleed_finding *f)
 static void
 say_way(struct eddy_text *t, const struct eddy_bleed_finding *f)
 {
-	uint32_t cpu = f->kind == EDDY_BLEED_PASSED ? f->to_cpu : f->from_cpu;
-
 	if (!f->any_slabs) {
-		add_number(t, "all that CPU ", cpu);
-		eddy_text_add(t, " sent travelled in batches by a ring");
+		eddy_text_add(t, "all came back in batches by a ring");
 		return;
 	}
-	add_number(t, "of all that CPU ", cpu);
 	if (f->slab_percent == 0) {
-		eddy_text_add(t, " sent over 99 % travelled in batches by a "
-				 "ring, the rest");
+		eddy_text_add(t, "over 99 % came back in batches by a ring, "
+				 "the rest");
 	} else {
-		add_number(t, " sent ", 100 - f->slab_percent);
+		add_number(t, "", 100 - f->slab_percent);
 		add_number(
-		    t, " % travelled in batches by a ring, ", f->slab_percent);
+		    t, " % came back in batches by a ring, ", f->slab_percent);
 		eddy_text_add(t, " %");
 	}
-	eddy_text_add(t, " found it full and went to slabs");
+	eddy_text_add(
+	    t, f->full ? " found it full and went to slabs" : " went to slabs");
 }
 
 static void

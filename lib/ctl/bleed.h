@@ -24,18 +24,17 @@
 
 #define EDDY_BLEED_NOBODY UINT32_MAX
 
-/* One CPU, all classes. */
 struct eddy_bleed_cpu {
 	uint32_t cpu;
 	uint32_t home;
-	uint32_t other_home; /* that it sent most to; EDDY_BLEED_NOBODY */
-	uint64_t sent;       /* objects, to all homes */
-	uint64_t to_slabs;   /* objects that no ring would take */
+	/* That most of all its classes went to; EDDY_BLEED_NOBODY. */
+	uint32_t other_home;
 };
 
 /* One CPU and one class: objects. */
 struct eddy_bleed_flow {
 	uint64_t in;   /* taken for its own use */
+	uint64_t back; /* of these, from a ring */
 	uint64_t out;  /* of its own home, sent off for want of room */
 	uint64_t away; /* of other homes, sent there */
 	bool cut;      /* the row is smaller than rows of the class may be */
@@ -49,12 +48,16 @@ struct eddy_bleed_end {
 
 /* One class, on all CPUs. */
 struct eddy_bleed {
-	uint32_t size;  /* of an object */
-	uint32_t batch; /* objects that travel together */
-	uint32_t ring;  /* objects that wait in a ring at most */
+	uint32_t size;    /* of an object */
+	uint32_t batch;   /* objects that travel together */
+	uint32_t ring;    /* objects that wait in a ring at most */
+	uint64_t waiting; /* that do now, in all rings of the class */
 
-	uint64_t in;     /* sums */
-	uint64_t away;   /* sums */
+	/* Sums. */
+	uint64_t in;
+	uint64_t back;
+	uint64_t out;
+	uint64_t away;
 	uint64_t wanted; /* taken on CPUs that took more than they sent off */
 	uint64_t left;   /* sent off on CPUs that sent more than they took */
 	uint64_t turned; /* sent off by CPUs that took as many themselves */
@@ -76,16 +79,15 @@ struct eddy_bleed_finding {
 	enum eddy_bleed_kind kind;
 	uint32_t size;
 	uint32_t ring;
-	uint64_t n_objects; /* that travelled */
-	uint64_t n_largest; /* of these, those of the CPUs named here */
-	uint64_t cost;      /* trips: what findings are ranked by */
-	uint32_t from_cpu;  /* passed: that allocates.  else: that frees */
-	uint32_t to_cpu;    /* passed: that frees */
-	uint32_t to_home;   /* away: EDDY_BLEED_NOBODY if it is not known */
-	/* Of what the freeing CPU sent, the part that no ring took. */
-	unsigned slab_percent;
+	uint64_t n_objects;    /* that travelled */
+	uint64_t n_largest;    /* of these, those of the CPUs named here */
+	uint64_t cost;         /* trips: what findings are ranked by */
+	uint32_t from_cpu;     /* passed: that allocates.  else: that frees */
+	uint32_t to_cpu;       /* passed: that frees */
+	uint32_t to_home;      /* away: EDDY_BLEED_NOBODY if it is not known */
+	unsigned slab_percent; /* of the class, not back by a ring */
 	bool any_slabs;
-	bool full; /* and that is too much */
+	bool full; /* and that is much */
 	bool cut;
 };
 
@@ -96,8 +98,9 @@ struct eddy_bleed_world {
 	size_t cpu_cache_bytes;
 };
 
-void eddy_bleed_begin(
-    struct eddy_bleed *b, uint32_t size, uint32_t batch, uint32_t ring);
+/* The numbers of struct eddy_bleed; all sums are zero. */
+void eddy_bleed_begin(struct eddy_bleed *b, uint32_t size, uint32_t batch,
+    uint32_t ring, uint64_t waiting);
 
 void eddy_bleed_add(struct eddy_bleed *b, const struct eddy_bleed_cpu *cpu,
     const struct eddy_bleed_flow *flow);

@@ -320,6 +320,7 @@ static void
 json_traffic(struct eddy_text *t, const struct eddy_stats_traffic *s)
 {
 	eddy_print_number(t, ",", "in", s->in);
+	eddy_print_number(t, ",", "back", s->back);
 	eddy_print_number(t, ",", "out", s->out);
 	eddy_print_number(t, ",", "away", s->away);
 	eddy_print_number(t, ",", "to_slabs", s->to_slabs);
@@ -352,6 +353,7 @@ json_cpu(struct eddy_print *p, unsigned cpu, const char *before,
 			continue;
 		eddy_print_number(t, next, "size", eddy_row_size(row));
 		eddy_print_number(t, ",", "in", f.in);
+		eddy_print_number(t, ",", "back", f.back);
 		eddy_print_number(t, ",", "out", f.out);
 		eddy_print_number(t, ",", "away", f.away);
 		eddy_text_add(t, "}");

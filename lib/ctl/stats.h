@@ -121,6 +121,7 @@ struct eddy_stats_cached eddy_stats_cpu_row(
 struct eddy_stats_traffic {
 	uint32_t home;        /* of the CPU */
 	uint64_t in;          /* objects taken for its own use */
+	uint64_t back;        /* of these, from a ring */
 	uint64_t out;         /* objects of its home sent off */
 	uint64_t away;        /* objects of other homes sent there */
 	uint64_t to_slabs;    /* objects that no ring would take */

@@ -31,6 +31,7 @@ eddy_stats_traffic(
 	};
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
 		ret->in += peek(&s->row[row].in);
+		ret->back += peek(&s->row[row].back);
 		ret->out += peek(&s->row[row].out);
 		ret->away += peek(&s->row[row].away);
 	}
@@ -42,6 +43,7 @@ eddy_stats_add_traffic(
     struct eddy_stats_traffic *a, const struct eddy_stats_traffic *b)
 {
 	a->in += b->in;
+	a->back += b->back;
 	a->out += b->out;
 	a->away += b->away;
 	a->to_slabs += b->to_slabs;
@@ -65,6 +67,7 @@ eddy_stats_flow(struct eddy_heap *h, unsigned cpu, unsigned row)
 
 	return (struct eddy_bleed_flow){
 	    .in = peek(&s->in),
+	    .back = peek(&s->back),
 	    .out = peek(&s->out),
 	    .away = peek(&s->away),
 	    .cut = eddy_cache_capacity(eddy_cache_row(h, cpu, place)) <
@@ -87,19 +90,17 @@ eddy_stats_world(struct eddy_heap *h)
 
 /* What a finding says of a CPU. */
 static struct eddy_bleed_cpu
-describe(struct eddy_heap *h, unsigned cpu, const struct eddy_stats_traffic *t)
+describe(struct eddy_heap *h, unsigned cpu)
 {
 	struct eddy_bleed_cpu c = {.cpu = cpu,
-	    .home = t->home,
-	    .other_home = EDDY_BLEED_NOBODY,
-	    .sent = t->out + t->away,
-	    .to_slabs = t->to_slabs};
+	    .home = eddy_cache_slot_home(h, cpu),
+	    .other_home = EDDY_BLEED_NOBODY};
 	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < h->n_homes; i++) {
 		uint64_t n = eddy_stats_to_home(h, cpu, i);
 
-		if (i == t->home || n <= most)
+		if (i == c.home || n <= most)
 			continue;
 		c.other_home = i;
 		most = n;
@@ -111,22 +112,24 @@ describe(struct eddy_heap *h, unsigned cpu, const struct eddy_stats_traffic *t)
 static void
 judge_row(struct eddy_heap *h, unsigned row, struct eddy_bleed_finding *ret)
 {
+	const struct eddy_class *class = &eddy_classes[row];
+	uint64_t waiting = 0;
 	struct eddy_bleed b;
 
-	eddy_bleed_begin(&b, eddy_classes[row].size, eddy_classes[row].batch,
-	    eddy_returns_limit(row));
+	for (uint32_t i = 0; i < h->n_homes; i++)
+		waiting += eddy_returns_count(h, eddy_place(i, row));
+	eddy_bleed_begin(
+	    &b, class->size, class->batch, eddy_returns_limit(row), waiting);
 	for (unsigned cpu = 0; cpu < h->n_slots; cpu++) {
-		struct eddy_stats_traffic t;
 		struct eddy_bleed_flow flow;
 		struct eddy_bleed_cpu c;
 
-		if (!h->sections || !eddy_cache_slot_used(h, cpu))
+		if (!eddy_cache_slot_used(h, cpu))
 			continue;
 		flow = eddy_stats_flow(h, cpu, row);
-		if ((flow.in | flow.out | flow.away) == 0 ||
-		    !eddy_stats_traffic(h, cpu, &t))
+		if ((flow.in | flow.out | flow.away) == 0)
 			continue;
-		c = describe(h, cpu, &t);
+		c = describe(h, cpu);
 		eddy_bleed_add(&b, &c, &flow);
 	}
 	eddy_bleed_judge(&b, ret);
@@ -140,7 +143,7 @@ eddy_stats_bleeding(
 
 	for (unsigned i = 0; i < n; i++)
 		ret[i] = (struct eddy_bleed_finding){.kind = EDDY_BLEED_NONE};
-	if (h == NULL)
+	if (h == NULL || !h->sections)
 		return;
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
 		judge_row(h, row, &f);
