@@ -57,6 +57,9 @@
 #define eddy_cas_release(p, e, v)                \
 	atomic_compare_exchange_strong_explicit( \
 	    (p), (e), (v), memory_order_release, memory_order_relaxed)
+#define eddy_cas_seq_cst(p, e, v)                \
+	atomic_compare_exchange_strong_explicit( \
+	    (p), (e), (v), memory_order_seq_cst, memory_order_relaxed)
 /* The loser of a publication reads through what it lost to. */
 #define eddy_cas_acq_rel(p, e, v)                \
 	atomic_compare_exchange_strong_explicit( \

@@ -285,12 +285,27 @@ fetch_word(struct eddy_heap *h, const void *p)
 		__builtin_prefetch(eddy_slab_bit_of(h, p, tag).word, 1);
 }
 
+static void
+put_one(struct eddy_heap *h, void *p)
+{
+	uint32_t tag = eddy_tag_find(h, p);
+
+	if (eddy_tag_kind(tag) == EDDY_TAG_SLAB)
+		eddy_slab_put(h, eddy_slab_bit_of(h, p, tag));
+	else
+		eddy_large_free(h, p, tag);
+}
+
 unsigned
 eddy_arena_put(struct eddy_heap *h, void *const *objects, unsigned n)
 {
 	struct eddy_slab_bit table[TABLE];
 	unsigned puts = 0;
 
+	if (n == 1) {
+		put_one(h, objects[0]);
+		return 1;
+	}
 	for (unsigned i = 0; i < TABLE; i++)
 		table[i].word = NULL;
 	for (unsigned i = 0; i < n; i++) {

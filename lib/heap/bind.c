@@ -46,16 +46,6 @@ eddy_bind_tell(
 		    : eddy_policy_bind(p, size, policy - 1);
 }
 
-/* For who cannot say no: counts what the kernel refused. */
-static void
-place(struct eddy_heap *h, void *p, size_t size, uint32_t policy)
-{
-	if (eddy_bind_tell(h, p, size, policy, false) != 0) {
-		/* relaxed: a statistic. */
-		(void)eddy_add_relaxed(&h->n_unplaced, 1);
-	}
-}
-
 /* ------------------------------------------------------------------ */
 /* Segments */
 
@@ -167,6 +157,19 @@ tell_segment(struct eddy_heap *h, uint32_t segment, uint32_t policy, bool move)
 	return result;
 }
 
+/* What claimers must not trust any more. */
+static void
+unknown(struct eddy_segment *s)
+{
+	/* relaxed: the CAS checks it. */
+	uint64_t old = eddy_load_relaxed(&s->bound);
+
+	/* BIND-R3: after the kernel was told, before the owner is looked at. */
+	while (!eddy_cas_seq_cst(
+	    &s->bound, &old, ((old >> 32) + 1) << 32 | EDDY_BOUND_UNKNOWN))
+		continue;
+}
+
 void
 eddy_bind_segment(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
 {
@@ -175,9 +178,10 @@ eddy_bind_segment(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
 
 	for (;;) {
 		uint32_t want = wanted_now(h, a);
-
 		/* BIND-A3: after the owner was written. */
-		if (eddy_load_seq_cst(&s->bound) == want)
+		uint64_t bound = eddy_load_seq_cst(&s->bound);
+
+		if ((uint32_t)bound == want)
 			return;
 		/* What another arena left there lies on the wrong node. */
 		if (first)
@@ -186,23 +190,48 @@ eddy_bind_segment(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
 			/* relaxed: a statistic. */
 			(void)eddy_add_relaxed(&h->n_unplaced, 1);
 		}
-		/* BIND-R3: before the node is looked at again. */
-		(void)eddy_xchg_seq_cst(&s->bound, want);
+		/* BIND-R3: not over what a mover wrote; before 2 again. */
+		(void)eddy_cas_seq_cst(
+		    &s->bound, &bound, bound - (uint32_t)bound + want);
 		first = false;
 	}
+}
+
+/*
+ * Memory in hand, within a segment, that was mapped anew: onto the node of its
+ * arena, if that is bound.
+ */
+static void
+bind_part(struct eddy_heap *h, struct eddy_arena *a, void *p, size_t size)
+{
+	uint32_t segment =
+	    (uint32_t)(((uintptr_t)p - h->base) >> EDDY_LG_SEGMENT);
+	struct eddy_segment *s = &h->segments[segment];
+	uint32_t told;
+	uint32_t want = EDDY_BOUND_NOT;
+
+	do {
+		uint32_t bound;
+
+		told = want;
+		want = wanted_now(h, a);
+		if (want != told &&
+		    eddy_bind_tell(h, p, size, want, false) != 0) {
+			/* relaxed: a statistic. */
+			(void)eddy_add_relaxed(&h->n_unplaced, 1);
+		}
+		/* BIND-A3: the arena has moved, and its mover is on his way. */
+		bound = (uint32_t)eddy_load_seq_cst(&s->bound);
+		if (bound != want && bound != EDDY_BOUND_UNKNOWN)
+			unknown(s);
+	} while (want != told);
 }
 
 void
 eddy_bind_chunks(
     struct eddy_heap *h, struct eddy_arena *a, uint32_t chunk, unsigned n)
 {
-	uint32_t told = EDDY_BOUND_NOT;
-	uint32_t want;
-
-	while ((want = wanted_now(h, a)) != told) {
-		place(h, eddy_page_address(h, chunk, 0), n * EDDY_CHUNK, want);
-		told = want;
-	}
+	bind_part(h, a, eddy_page_address(h, chunk, 0), n * EDDY_CHUNK);
 }
 
 /* ------------------------------------------------------------------ */
@@ -222,12 +251,17 @@ void
 eddy_bind_again(struct eddy_heap *h, void *p, size_t size)
 {
 	struct eddy_arena *a = eddy_arena_of(h, p);
-	uint32_t told = EDDY_BOUND_NOT;
-	uint32_t want;
+	char *at = p;
 
-	while (a != NULL && (want = wanted_now(h, a)) != told) {
-		place(h, p, size, want);
-		told = want;
+	while (a != NULL && size != 0) {
+		size_t n =
+		    EDDY_SEGMENT - ((uintptr_t)at - h->base) % EDDY_SEGMENT;
+
+		if (n > size)
+			n = size;
+		bind_part(h, a, at, n);
+		at += n;
+		size -= n;
 	}
 }
 
@@ -239,6 +273,7 @@ static int
 move_segment(struct eddy_heap *h, uint32_t segment, uint32_t owner)
 {
 	struct eddy_segment *s = &h->segments[segment];
+	bool told = false;
 
 	for (;;) {
 		struct eddy_arena *a = eddy_arena_at(h, owner);
@@ -247,11 +282,11 @@ move_segment(struct eddy_heap *h, uint32_t segment, uint32_t owner)
 		int err = 0;
 
 		/* BIND-A3: no policy, and none is wanted: nothing to tell. */
-		if (want != EDDY_BOUND_NOT ||
-		    eddy_load_seq_cst(&s->bound) != EDDY_BOUND_NOT) {
+		if (told || want != EDDY_BOUND_NOT ||
+		    (uint32_t)eddy_load_seq_cst(&s->bound) != EDDY_BOUND_NOT) {
 			err = tell_segment(h, segment, want, true);
-			/* BIND-R3: before the owner is looked at again. */
-			(void)eddy_xchg_seq_cst(&s->bound, EDDY_BOUND_UNKNOWN);
+			unknown(s);
+			told = true;
 		}
 		/* BIND-A2: pairs with BIND-R2 of who claimed it. */
 		now = eddy_load_seq_cst(&s->map.owner);
@@ -261,7 +296,7 @@ move_segment(struct eddy_heap *h, uint32_t segment, uint32_t owner)
 	}
 }
 
-/* The struct and the hints of the arena; false: refused, by *ret_err. */
+/* The struct and the hints of the arena. */
 static int
 move_struct(struct eddy_heap *h, struct eddy_arena *a)
 {

@@ -17,25 +17,31 @@
  * has it, and is bound unless numa:off is set, the topology is a fake, or there
  * is one node.
  *
- * A move against claims
+ * A move against claims; a tag in `bound` grows in step 3 of movers
  *   mover    1 a->node = new      2 each segment owned: tell the kernel
  *            3 bound = unknown    4 owner and node as before?  else 2 again,
  *                                   for the owner that is there now
  *   claimer  1 owner = a          2 node = a->node
- *            3 bound = what it wants?  done  4 tell, bound = that; 2 again
+ *            3 bound = what it wants?  done
+ *            4 tell; bound = that, if it is as in 3; 2 again
  *   mapper   1 map, ready bits    2 node = a->node
- *            3 as told before?  done         4 tell; 2 again
+ *            3 as told before?  done
+ *            4 tell; bound = unknown, if it says something else; 2 again
  *
- * I-BIND-1  When nobody is in here, each owned segment has the policy of its
- *           owner's node, and `bound` is unknown or the policy told last.
- *   Take the last call of the kernel for a segment.  Whoever made it looked at
- *   the node afterwards and found the one that he had told; a mover looked at
- *   the owner too.  If the node changed later, that mover either saw the owner
- *   (or the ready bit) and told the kernel again, or it looked before these
- *   were written, and then their writer read the new node in step 2: in both
- *   cases there was a later call.  If the owner changed later, the claimer saw
- *   `bound` unknown, which a mover writes before its last look at the owner,
- *   or what somebody told after that.
+ * I-BIND-1  When nobody is in here, `bound` is unknown or the policy that was
+ *           told last, and that is the one of the owner's node.
+ *   `bound`: a claimer writes it only if no mover came to step 3 since step 3
+ *   of his own; a mover who told something before that has step 3 before him.
+ *   A mapper has the segment pinned, so only movers write it meanwhile.
+ *   The policy: take the last call of the kernel for a segment.  Whoever made
+ *   it looked at the node afterwards and found the one that he had told; a
+ *   mover looked at the owner too.  If the node changed later, its mover saw
+ *   the owner (or the ready bit) and told the kernel again, or it looked before
+ *   these were written, and then their writer read the new node in step 2: in
+ *   both cases there was a later call.  If the owner changed later, the
+ *   claimer told the kernel, or found its policy in `bound`: that was then the
+ *   last one told, or a mover on his way to step 3 sees the new owner in 4.
+ *   tests/heap_bind.c.
  * A thread killed in here leaves a segment, at most, on the wrong node, until
  * its arena is moved again or it changes hands.
  *
@@ -50,7 +56,8 @@
 
 #include "lib/heap/heap.h"
 
-/* Policies, as kept in struct eddy_segment: one of these, or a node + 1. */
+/* Policies, the low half of a segment's `bound`: one of these, or a node + 1.
+ */
 #define EDDY_BOUND_NOT     0
 #define EDDY_BOUND_SPREAD  (EDDY_MAX_NODES + 1)
 #define EDDY_BOUND_UNKNOWN UINT32_MAX

@@ -86,11 +86,12 @@ struct eddy_segment {
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t uniform[EDDY_RUNMAP_WORDS];
 	/*
-	 * The policy that the kernel was told for it: see bind.h.
-	 * W: who claims it; who moves its arena, to "unknown".  R: the same.
+	 * The policy that the kernel was told for it, and a tag that grows when
+	 * somebody told it another without having the segment: see bind.h.
+	 * W, R: who claims it; who moves its arena, to "unknown".
 	 * O: BIND-R3 -> BIND-A3.
 	 */
-	_Atomic uint32_t bound;
+	_Atomic uint64_t bound;
 };
 
 /* Kinds of an arena's hints: chunks with free objects of a class, or runs. */
