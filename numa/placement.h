@@ -62,8 +62,8 @@ struct eddy_placement {
  * Never fails: what cannot be read means one home and no binding.  A process
  * that has a memory policy (numactl, inherited) has one home, unbound.  Where
  * the kernel refuses to tell or to bind (seccomp), homes are told apart and
- * the pages lie where they are touched first.  Nodes outside the cpuset of the
- * process are no homes.
+ * the pages lie where they are touched first.  Nodes that the cpuset of the
+ * process does not allow at the start are no homes.
  */
 void eddy_placement_find(struct eddy_placement *p, enum eddy_opt_numa numa,
     enum eddy_opt_home home, const char *topology);

@@ -719,6 +719,8 @@ sys_with_two_nodes(void)
 static int
 sys_with_two_caches(void)
 {
+	/* Of numactl, say: it would leave one home. */
+	(void)syscall(SYS_set_mempolicy, 0, NULL, 0);
 	if (!pretend_sys())
 		return 77;
 	eddy_placement_find(place, EDDY_NUMA_LOCAL, EDDY_HOME_LLC, "");
@@ -726,6 +728,19 @@ sys_with_two_caches(void)
 		       place->home_of_cpu[0] == 0 && place->home_of_cpu[1] == 1
 		   ? 0
 		   : 1;
+}
+
+/* Whether /sys names one node, or none: what eddy_placement_find looks at. */
+static bool
+has_one_node(void)
+{
+	char text[16];
+	int fd = open("/sys/devices/system/node/online", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
+
+	if (fd >= 0)
+		(void)close(fd);
+	return n <= 0 || (n == 2 && text[1] == '\n');
 }
 
 static void
@@ -744,8 +759,6 @@ child(const char *name, int (*body)(void))
 int
 main(void)
 {
-	static struct eddy_placement probe;
-
 	numa_begin(60);
 	tree_begin();
 	topo = guarded(sizeof *topo);
@@ -758,13 +771,12 @@ main(void)
 	finds_the_machine();
 	later_cpus();
 	child("numa:off makes no system call", off_reads_nothing);
-	eddy_placement_find(&probe, EDDY_NUMA_LOCAL, EDDY_HOME_NODE, "");
-	if (probe.n_nodes == 1)
+	if (has_one_node())
 		child("one node is learnt from one file, without a mapping",
 		    one_node_maps_nothing);
 	else
 		tap_skip("one node is learnt from one file",
-		    "this machine has %u nodes", probe.n_nodes);
+		    "this machine has several");
 	child("where openat is refused there is one home", no_files);
 	child("where mmap is refused there is one home", no_mapping);
 	child("where mprotect is refused there is one home", no_commit);
