@@ -278,6 +278,6 @@ eddy_placement_of_cpu(const struct eddy_placement *p, unsigned cpu)
 		return p->home_of_cpu[cpu];
 	if (eddy_syscall(SYS_getcpu, &at_cpu, &at_node, NULL, 0, 0, 0) != 0 ||
 	    at_cpu != cpu || at_node >= EDDY_MAX_NODES)
-		return 0;
+		return EDDY_HOME_UNKNOWN;
 	return p->home_of_node[at_node];
 }

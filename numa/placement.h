@@ -15,8 +15,8 @@
  * with memory alone is nobody's home; arenas may be bound to it.
  *
  * Invariants
- *   I-PLACE-1  Every home number handed out is < n_homes, whatever the machine
- *              says; EDDY_HOME_UNKNOWN stands in home_of_cpu only.
+ *   I-PLACE-1  Every home number handed out is < n_homes or
+ *              EDDY_HOME_UNKNOWN, whatever the machine says.
  *   I-PLACE-2  node_of_home is a node of has_memory.
  *   I-PLACE-3  With one home, home_of_cpu is 0 throughout.
  */
@@ -83,9 +83,9 @@ void eddy_placement_draw(struct eddy_placement *p, struct eddy_topology *t,
  * eddy_placement_of_cpu - home of a CPU.
  *
  * For one that came online later (or lies beyond the table) the kernel is
- * asked, if the calling thread runs there; else it is home 0.  The answer is
- * not kept: the table stays constant and free of orders, and a CPU's slot asks
- * once.
+ * asked, if the calling thread runs there; else it is EDDY_HOME_UNKNOWN.  The
+ * answer is not kept: the table stays constant and free of orders, and a CPU's
+ * slot asks once.
  */
 unsigned eddy_placement_of_cpu(const struct eddy_placement *p, unsigned cpu);
 

@@ -83,6 +83,14 @@ preloaded MALLOC_CONF=tcache:maybe EDDY_CONF=abort_conf:true "$child"
 ok "abort_conf may come after the fault" 134 "<eddy>: MALLOC_CONF: $maybe"
 preloaded MALLOC_CONF=abort_conf:true EDDY_CONF=abort_conf:false,x:1 "$child"
 ok "abort_conf can be taken back" 0 '<eddy>: EDDY_CONF: unknown option: "x"'
+preloaded EDDY_CONF=topology:2x2x2 "$child"
+ok "a topology that is made up" 0
+preloaded EDDY_CONF=topology:odd "$child"
+ok "a topology that is none" 0 \
+	'<eddy>: topology: "odd": not a topology, ignored'
+preloaded EDDY_CONF=topology:odd,abort_conf:true "$child"
+ok "abort_conf sees that, too" 134 \
+	'<eddy>: topology: "odd": not a topology, ignored'
 preloaded MALLOC_CONF=abort_conf:true "$child"
 ok "abort_conf without a fault: nothing" 0
 preloaded MALLOC_CONF=confirm_conf:true,zero:true "$child"

@@ -2,6 +2,7 @@
 #include "lib/ctl/conf.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum opt_type {
 	OPT_BOOL,
@@ -214,6 +215,23 @@ line_end(struct eddy_conf_log *log, uint32_t mark)
 		log->len = mark;
 		log->n_dropped++;
 	}
+}
+
+void
+eddy_conf_refuse(struct eddy_conf_log *log, const char *name, const char *value,
+    const char *what)
+{
+	uint32_t mark = log->len;
+	struct piece v = {value, strlen(value)};
+
+	log->n_faults++;
+	put(log, "<eddy>: ");
+	put(log, name);
+	put(log, ": ");
+	put_quoted(log, v);
+	put(log, ": ");
+	put(log, what);
+	line_end(log, mark);
 }
 
 /* A fault of the string itself. */

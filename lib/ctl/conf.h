@@ -66,6 +66,13 @@ EDDY_MUST_USE int eddy_conf_parse(struct eddy_opts *opts,
     struct eddy_conf_log *log, const struct eddy_conf_strings *strings);
 
 /*
+ * eddy_conf_refuse - notes a value that has the right form but was found to
+ * mean nothing.
+ */
+void eddy_conf_refuse(struct eddy_conf_log *log, const char *name,
+    const char *value, const char *what);
+
+/*
  * eddy_conf_report - writes the log to stderr.
  *
  * Returns: 0, or -EINVAL if there were faults and abort_conf is set: the

@@ -157,6 +157,7 @@ current_cpu(struct eddy_heap *h, uint32_t *ret)
 uint32_t
 eddy_cache_home(struct eddy_heap *h)
 {
+	uint32_t home;
 	uint32_t cpu;
 	int here;
 
@@ -169,7 +170,8 @@ eddy_cache_home(struct eddy_heap *h)
 		here = eddy_os_cpu();
 		cpu = here >= 0 ? (uint32_t)here : 0;
 	}
-	return eddy_placement_of_cpu(&h->places, cpu);
+	home = eddy_placement_of_cpu(&h->places, cpu);
+	return home < h->n_homes ? home : 0;
 }
 
 /* ------------------------------------------------------------------ */
@@ -264,14 +266,14 @@ share_budget(struct eddy_heap *h)
 {
 	uint64_t all = h->opts.cpu_cache_bytes;
 	unsigned used = 0;
-	unsigned usable;
+	uint64_t usable;
 
 	for (unsigned i = 0; i < EDDY_MAX_CPUS / 64; i++) {
 		/* relaxed: a count. */
 		used += (unsigned)__builtin_popcountll(
 		    eddy_load_relaxed(&h->slot_ready[i]));
 	}
-	usable = used > 1 ? eddy_usable_cpus("") : 1;
+	usable = used > 1 ? eddy_usable_quota("") : 1;
 	if (usable < used)
 		all = all * usable / used;
 	/* relaxed: any moment's answer is good. */

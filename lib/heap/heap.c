@@ -268,6 +268,9 @@ build(struct eddy_conf_log *log, struct ground *g)
 		eddy_os_unmap(g->reservation, g->size);
 		return NULL;
 	}
+	if (h->places.topology_error != 0)
+		eddy_conf_refuse(log, "topology", h->opts.topology,
+		    "not a topology, ignored");
 	h->cached = opts.tcache && !opts.check && !opts.zero &&
 		    opts.junk == EDDY_JUNK_FALSE;
 	h->sections = h->cached && use_sections(&opts, &plan, h->slots);
