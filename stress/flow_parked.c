@@ -5,9 +5,9 @@
  * In rounds: one hand allocates a mixture, another on the next CPU frees it,
  * and both fall asleep.  What was freed is then parked in the sleeper's rows
  * for other homes, where there are several, and in return rings.  A third hand
- * beside the first one allocates more and more blocks of one size.  From the
- * moment on at which that takes a new chunk, all that is parked must be gone
- * within PARKED_S, though its CPU never calls again.
+ * beside the first one allocates more and more blocks of one size.  All that is
+ * parked must be gone when that has taken chunk after chunk for PARKED_S,
+ * though its CPU never calls again.
  */
 #include "flow.h"
 #include "gauge.h"
@@ -18,18 +18,19 @@ enum {
 	MIXTURE_BYTES = 24 << 20,
 	GROWTH_SIZE = 14336,
 	TICK_BYTES = 2 << 20,   /* a chunk a tick */
+	TICK_NS = 90000000,     /* at least */
+	LATE_NS = 250000000,    /* no tick counts for more, on a busy machine */
 	MOST_BYTES = 512 << 20, /* then something is wrong */
-	PARKED_S = 3,           /* two, and a tick or two */
-	PARKED_TICKS = 40       /* where ticks come late */
+	PARKED_S = 3            /* two, and some ticks */
 };
 
 enum state { FILL, DRAIN, REST, GROW, SHRINK };
 
 static enum state state;
 static struct hand *hands; /* producer, consumer, grower */
-static uint64_t since_ns;  /* a chunk was taken; 0: not yet */
-static unsigned n_ticks;   /* since then */
-static size_t chunks_before;
+static uint64_t ticked_ns;
+static double seconds; /* in which chunks were taken, in this round */
+static size_t n_chunks;
 static unsigned n_rounds;
 static unsigned n_late;
 static unsigned n_filled; /* rounds in which anything was parked */
@@ -83,9 +84,8 @@ begin_growth(const struct gauge *g)
 	if (parked > most_parked)
 		most_parked = parked;
 	n_filled += parked != 0;
-	chunks_before = g->n_chunks;
-	since_ns = 0;
-	n_ticks = 0;
+	n_chunks = g->n_chunks;
+	seconds = 0;
 	atomic_store(&flow_chutes[1].cap_bytes, TICK_BYTES);
 	atomic_store(&flow.size, GROWTH_SIZE);
 	let(2, true);
@@ -93,7 +93,7 @@ begin_growth(const struct gauge *g)
 }
 
 static void
-end_growth(double seconds, bool is_late)
+end_growth(bool is_late)
 {
 	if (seconds > longest_s)
 		longest_s = seconds;
@@ -104,36 +104,32 @@ end_growth(double seconds, bool is_late)
 }
 
 static void
-grow_on(const struct gauge *g)
+grow_on(const struct gauge *g, uint64_t tick_ns)
 {
 	size_t cap = atomic_load(&flow_chutes[1].cap_bytes);
-	double seconds = 0;
 
-	if (since_ns == 0 && g->n_chunks > chunks_before)
-		since_ns = rig_now_ns();
-	if (since_ns != 0) {
-		seconds = (double)(rig_now_ns() - since_ns) * 1e-9;
-		n_ticks++;
-	}
-	if (g->remote_row_bytes + g->ring_bytes == 0) {
-		end_growth(seconds, false);
-		return;
-	}
-	if ((seconds > PARKED_S && n_ticks > PARKED_TICKS) ||
-	    cap + TICK_BYTES > MOST_BYTES) {
-		end_growth(seconds, true);
-		return;
-	}
-	if (chute_is_full(&flow_chutes[1]))
+	if (g->n_chunks > n_chunks)
+		seconds +=
+		    (double)(tick_ns < LATE_NS ? tick_ns : LATE_NS) / 1e9;
+	n_chunks = g->n_chunks;
+	if (g->remote_row_bytes + g->ring_bytes == 0)
+		end_growth(false);
+	else if (seconds > PARKED_S || cap + TICK_BYTES > MOST_BYTES)
+		end_growth(true);
+	else if (chute_is_full(&flow_chutes[1]))
 		atomic_store(&flow_chutes[1].cap_bytes, cap + TICK_BYTES);
 }
 
 void
 flow_parked_tick(double part)
 {
+	uint64_t tick_ns = rig_now_ns() - ticked_ns;
 	struct gauge g;
 
 	(void)part;
+	if (tick_ns < TICK_NS)
+		return;
+	ticked_ns += tick_ns;
 	gauge_read(&g);
 	if (state == FILL && chute_is_full(&flow_chutes[0])) {
 		let(0, false);
@@ -145,7 +141,7 @@ flow_parked_tick(double part)
 	} else if (state == REST) {
 		begin_growth(&g);
 	} else if (state == GROW) {
-		grow_on(&g);
+		grow_on(&g, tick_ns);
 	} else if (state == SHRINK && chute_is_empty(&flow_chutes[1])) {
 		let(2, false);
 		let(0, true);
@@ -163,7 +159,7 @@ void
 flow_parked_judge(void)
 {
 	rig_ok(n_late == 0 && n_rounds > 0,
-	    "%u rounds, %zu KiB parked at most: gone within %.1f s of a chunk "
+	    "%u rounds, %zu KiB parked at most: gone after %.1f s of chunks "
 	    "taken, %u times later than %u s",
 	    n_rounds, most_parked >> 10, longest_s, n_late, PARKED_S);
 	rig_diag("in %u rounds anything was parked", n_filled);
