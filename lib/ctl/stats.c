@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib/ctl/stats.h"
 
+#include "lib/heap/arena.h"
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/pagemap.h"
 #include "lib/heap/returns.h"
@@ -296,7 +297,7 @@ sum_arenas(struct eddy_heap *h, struct eddy_stats *st, uint64_t n_segments)
 		if (eddy_load_relaxed(&a->n_grown) != 0)
 			written += EDDY_IDSET_LEVELS * EDDY_PAGE;
 		st->metadata_mapped += a->fixed_size;
-		st->retained += a->fixed_size + eddy_idset_bytes(&a->hints, 0);
+		st->retained += eddy_arena_bytes(a);
 		st->metadata +=
 		    a->fixed_size < written ? a->fixed_size : written;
 	}

@@ -217,15 +217,12 @@ static void
 walk_huge(struct eddy_walk *w, uint32_t chunk, size_t size)
 {
 	size_t whole = eddy_align_up(size, EDDY_CHUNK);
-	size_t last = chunk + whole / EDDY_CHUNK - 1;
 
 	w->huge++;
 	w->huge_bytes += size;
 	w->active += size;
 	w->dirty += whole - size;
 	w->chunks += whole / EDDY_CHUNK;
-	/* Those in front of its last, which the arena was made owner of. */
-	w->segments += last / EDDY_SEGMENT_CHUNKS - chunk / EDDY_SEGMENT_CHUNKS;
 	w->metadata += 2 * EDDY_PAGE; /* descriptor and tag */
 	tell(w, chunk, 0, size / EDDY_PAGE);
 }
@@ -247,72 +244,53 @@ walk_chunk(struct eddy_walk *w, uint32_t chunk)
 	w->begun = true;
 }
 
-/* ------------------------------------------------------------------ */
-/* Arenas */
-
-static uint32_t
-owner_of(struct eddy_walk *w, size_t chunk)
-{
-	/* relaxed: a hint. */
-	return eddy_load_relaxed(&segment_of(w->h, (uint32_t)chunk)->map.owner);
-}
-
-static bool
-is_wanted(struct eddy_walk *w, size_t chunk)
-{
-	return w->arena == EDDY_WALK_ALL || owner_of(w, chunk) == w->arena;
-}
-
-/*
- * How many chunks from here on are none of the arena's, whatever they are; 0:
- * one must look.  Of a block above 1 GiB only the last segment has an owner.
- */
-static uint32_t
-pass_by(struct eddy_walk *w, uint32_t chunk)
-{
-	uint32_t owner = owner_of(w, chunk);
-
-	if (w->arena == EDDY_WALK_ALL || owner == w->arena || owner == 0)
-		return 0;
-	return (uint32_t)(EDDY_SEGMENT_CHUNKS - chunk % EDDY_SEGMENT_CHUNKS);
-}
-
-static void
-count_segments(struct eddy_walk *w)
-{
-	for (uint32_t c = 0; c < w->n_chunks;
-	     c += (uint32_t)EDDY_SEGMENT_CHUNKS)
-		w->segments += owner_of(w, c) != 0 && is_wanted(w, c);
-}
-
 /* One chunk that is accessible, or the block that begins there: how many. */
 static uint32_t
 walk_one(struct eddy_walk *w, uint32_t chunk)
 {
 	size_t size = huge_at(w, chunk);
-	size_t n = size != 0 ? (size + EDDY_CHUNK - 1) / EDDY_CHUNK : 1;
 
-	if (!is_wanted(w, chunk + n - 1))
-		return (uint32_t)n;
-	if (size != 0) {
-		walk_huge(w, chunk, size);
-		w->begun = true;
-	} else {
+	if (size == 0) {
 		walk_chunk(w, chunk);
+		return 1;
 	}
-	return (uint32_t)n;
+	walk_huge(w, chunk, size);
+	w->begun = true;
+	return (uint32_t)((size + EDDY_CHUNK - 1) / EDDY_CHUNK);
+}
+
+/* ------------------------------------------------------------------ */
+
+static uint32_t
+owner_of(struct eddy_walk *w, uint32_t chunk)
+{
+	/* relaxed: a hint. */
+	return eddy_load_relaxed(&segment_of(w->h, chunk)->map.owner);
+}
+
+static bool
+is_wanted(struct eddy_walk *w, uint32_t chunk)
+{
+	return w->arena == EDDY_WALK_ALL || owner_of(w, chunk) == w->arena;
+}
+
+static uint32_t
+next_segment(uint32_t chunk)
+{
+	return (chunk / (uint32_t)EDDY_SEGMENT_CHUNKS + 1) *
+	       (uint32_t)EDDY_SEGMENT_CHUNKS;
 }
 
 void
 eddy_walk(struct eddy_walk *w)
 {
-	count_segments(w);
+	for (uint32_t c = 0; c < w->n_chunks; c = next_segment(c))
+		w->segments += owner_of(w, c) != 0 && is_wanted(w, c);
 	for (uint32_t c = 0; c < w->n_chunks;) {
-		uint32_t others = pass_by(w, c);
 		uint64_t ready;
 
-		if (others != 0) {
-			c += others;
+		if (!is_wanted(w, c)) {
+			c = next_segment(c);
 			continue;
 		}
 		ready = ready_word(w->h, c);
