@@ -53,6 +53,9 @@ packages()
 	check qemu-user qemu-x86_64 an emulator that the library must bear
 	check strace strace counts system calls
 	check gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc builds for aarch64
+	check qemu-system-x86 qemu-system-x86_64 other kernels, nodes
+	check qemu-system-arm qemu-system-aarch64 aarch64, its page sizes
+	check cpio cpio packs what they boot
 	check libjemalloc2 - the peer that a test must see fail
 	check libnuma-dev - sees the machine for itself, to compare
 	check pkg-config pkg-config tests the installed package files
@@ -60,6 +63,11 @@ packages()
 	demo redis-server redis-server a server run on the library
 	demo redis-tools redis-benchmark loads redis-server
 	demo python3 python3 a program run on the library
+	vm gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc builds for aarch64
+	vm qemu-system-x86 qemu-system-x86_64 other kernels, nodes
+	vm qemu-system-arm qemu-system-aarch64 aarch64, its page sizes
+	vm cpio cpio packs what they boot
+	vm binutils readelf tells which libraries a program needs
 	lint clang-format clang-format checks the format
 	lint shellcheck shellcheck checks the scripts
 	lint mandoc mandoc checks the man pages

@@ -142,6 +142,7 @@ main(int argc, char **argv)
 	if (argc > 1)
 		return strcmp(argv[1], "cut") == 0 ? cut_segments()
 						   : half_the_range();
+	probe_small_pages();
 	tap_guard(60);
 	test_buffers_and_records();
 	test_one_at_a_time();
