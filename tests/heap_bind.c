@@ -33,6 +33,31 @@ static atomic_ulong calls;
 static atomic_ulong moves; /* calls that take pages along */
 static atomic_bool slow;   /* threads lose their CPU around calls */
 
+/*
+ * A gate: the n-th call that its thread makes stops there, before or after it
+ * counts, until the gate is opened.
+ */
+struct gate {
+	unsigned nth;
+	bool before;
+	struct flag reached;
+	struct flag open;
+};
+static __thread struct gate *my_gate;
+static __thread unsigned my_calls;
+
+static void
+at_gate(bool before)
+{
+	struct gate *g = my_gate;
+
+	if (g == NULL || g->before != before || my_calls != g->nth)
+		return;
+	flag_set(&g->reached);
+	while (!flag_is_set(&g->open))
+		(void)sched_yield();
+}
+
 static void
 dawdle(void)
 {
@@ -72,6 +97,8 @@ tell(void *p, size_t size, uint16_t policy)
 	atomic_fetch_add(&calls, 1);
 	if (h == NULL || err != 0)
 		return err;
+	my_calls++;
+	at_gate(true);
 	dawdle();
 	(void)pthread_mutex_lock(&kernel);
 	if (!note(at, end, (void *)h->base, EDDY_CHUNK, h->n_chunks, of_chunk,
@@ -85,6 +112,7 @@ tell(void *p, size_t size, uint16_t policy)
 			if (atomic_load(&h->arenas[i]) == p)
 				of_struct[i] = policy;
 	(void)pthread_mutex_unlock(&kernel);
+	at_gate(false);
 	dawdle();
 	return 0;
 }
@@ -394,6 +422,172 @@ test_realloc(void)
 	free(wall);
 }
 
+/* ---- step by step ---- */
+
+/* What a thread does that is stopped at a gate. */
+struct step {
+	struct gate gate;
+	unsigned arena;
+	int node;    /* to move to, or -1: a block of so many bytes */
+	size_t size; /* allocated and freed */
+	bool keep;
+	pthread_t thread;
+	struct flag ended;
+	void *block;
+};
+
+static void *
+take_step(void *arg)
+{
+	struct step *s = arg;
+
+	my_gate = &s->gate;
+	my_calls = 0;
+	if (s->node >= 0) {
+		if (eddy_arena_move(s->arena, s->node) != 0)
+			tap_bail("eddy_arena_move");
+	} else {
+		s->block = eddy_arena_malloc(s->arena, s->size);
+		if (s->block == NULL)
+			tap_bail("eddy_arena_malloc");
+		if (!s->keep)
+			free(s->block);
+	}
+	flag_set(&s->ended);
+	return NULL;
+}
+
+/* Goes as far as the gate. */
+static void
+begin_step(struct step *s)
+{
+	flag_clear(&s->gate.reached);
+	flag_clear(&s->gate.open);
+	if (pthread_create(&s->thread, NULL, take_step, s) != 0)
+		tap_bail("pthread_create");
+	while (!flag_is_set(&s->gate.reached)) {
+		if (flag_is_set(&s->ended))
+			tap_bail("call %u was not made", s->gate.nth);
+		(void)sched_yield();
+	}
+}
+
+static void
+end_step(struct step *s)
+{
+	flag_set(&s->gate.open);
+	(void)pthread_join(s->thread, NULL);
+}
+
+/* The call of a move that comes after its node is written. */
+enum { AT_STRUCT = 2 };
+
+/* Its first call is for descriptors.  A move and half of a move back. */
+static void
+test_claim_between_moves(void)
+{
+	struct step claim = {.gate.nth = 1,
+	    .node = -1,
+	    .arena = create(1),
+	    .size = 1020 * (size_t)MIB};
+	struct step back = {
+	    .gate.nth = AT_STRUCT, .node = 1, .arena = claim.arena};
+
+	begin_step(&claim);
+	if (eddy_arena_move(claim.arena, 0) != 0)
+		tap_bail("eddy_arena_move");
+	begin_step(&back);
+	end_step(&claim);
+	drop_spares();
+	end_step(&back);
+	tap_ok(all_agree("claim between moves"),
+	    "a claim between a move and the next takes no policy for told");
+}
+
+/* The node is another one, the segment is gone before its mover gets there. */
+static void
+test_mapped_between(void)
+{
+	struct step move = {.gate.nth = AT_STRUCT, .node = 3};
+	void *p;
+	void *q;
+
+	move.arena = create(1);
+	p = eddy_arena_malloc(move.arena, 5 * MIB);
+	begin_step(&move);
+	q = eddy_arena_malloc(move.arena, 50 * MIB);
+	free(p);
+	free(q);
+	drop_spares();
+	end_step(&move);
+	tap_ok(all_agree("mapped between"),
+	    "chunks that are mapped while an arena moves leave no trace");
+}
+
+static void
+test_mapped_late(void)
+{
+	struct step map = {.gate = {.nth = 1, .before = true},
+	    .node = -1,
+	    .size = 900 * (size_t)MIB,
+	    .keep = true};
+	void *p;
+
+	map.arena = create(1);
+	p = eddy_arena_malloc(map.arena, 5 * MIB);
+	begin_step(&map);
+	if (eddy_arena_move(map.arena, 2) != 0)
+		tap_bail("eddy_arena_move");
+	end_step(&map);
+	tap_ok(all_agree("mapped late"),
+	    "a chunk whose policy comes after a move follows it");
+	free(p);
+	free(map.block);
+}
+
+static void
+test_two_moves(void)
+{
+	struct step move = {.gate.nth = 1, .node = 1};
+
+	move.arena = create(0);
+	begin_step(&move);
+	if (eddy_arena_move(move.arena, 2) != 0)
+		tap_bail("eddy_arena_move");
+	end_step(&move);
+	tap_ok(of_struct[move.arena] == 2 &&
+		   atomic_load(&eddy_arena_at(heap, move.arena)->node) == 1,
+	    "of two moves at once the later holds for the arena's struct");
+}
+
+/* Another arena has the segment before its mover is through with it. */
+static void
+test_moved_late(int to)
+{
+	struct step move = {
+	    .gate = {.nth = AT_STRUCT + 1, .before = true}, .node = 3};
+	unsigned other = to < 0 ? 0 : create(to);
+	size_t size = 1020 * (size_t)MIB;
+	uint32_t segment;
+	void *p;
+
+	move.arena = create(1);
+	drop_spares();
+	p = eddy_arena_malloc(move.arena, size);
+	segment = segment_of(p);
+	begin_step(&move);
+	free(p);
+	drop_spares();
+	p = to < 0 ? p_malloc(size) : eddy_arena_malloc(other, size);
+	if (segment_of(p) != segment)
+		tap_diag("segment %u instead of %u", segment_of(p), segment);
+	end_step(&move);
+	tap_ok(all_agree("moved late") && segment_of(p) == segment,
+	    "a move that comes late is taken back, arena on %d", to);
+	free(p);
+	drop_spares();
+}
+
 /* ---- at once ---- */
 
 enum { ARENAS = 3, WORKERS = 3, MOVERS = 2, HELD = 3 };
@@ -513,8 +707,13 @@ limited(void)
 	begin();
 	if (heap->reserved)
 		return 1;
+	/* The first two need chunks that were never mapped. */
+	test_mapped_between();
+	test_mapped_late();
 	test_create();
 	test_refusals();
+	test_claim_between_moves();
+	test_moved_late(2);
 	test_at_once(probe_seconds(2));
 	return tap.failed != 0;
 }
@@ -541,6 +740,11 @@ main(int argc, char **argv)
 	test_refusals();
 	test_hands();
 	test_realloc();
+	test_claim_between_moves();
+	test_mapped_between();
+	test_two_moves();
+	test_moved_late(2);
+	test_moved_late(-1);
 	test_at_once(probe_seconds(4));
 	(void)getrlimit(RLIMIT_AS, &keep);
 	l = keep;

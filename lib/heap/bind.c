@@ -273,7 +273,6 @@ static int
 move_segment(struct eddy_heap *h, uint32_t segment, uint32_t owner)
 {
 	struct eddy_segment *s = &h->segments[segment];
-	bool told = false;
 
 	for (;;) {
 		struct eddy_arena *a = eddy_arena_at(h, owner);
@@ -282,11 +281,10 @@ move_segment(struct eddy_heap *h, uint32_t segment, uint32_t owner)
 		int err = 0;
 
 		/* BIND-A3: no policy, and none is wanted: nothing to tell. */
-		if (told || want != EDDY_BOUND_NOT ||
+		if (want != EDDY_BOUND_NOT ||
 		    (uint32_t)eddy_load_seq_cst(&s->bound) != EDDY_BOUND_NOT) {
 			err = tell_segment(h, segment, want, true);
 			unknown(s);
-			told = true;
 		}
 		/* BIND-A2: pairs with BIND-R2 of who claimed it. */
 		now = eddy_load_seq_cst(&s->map.owner);

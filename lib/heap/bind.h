@@ -43,7 +43,7 @@
  *   last one told, or a mover on his way to step 3 sees the new owner in 4.
  *   tests/heap_bind.c.
  * A thread killed in here leaves a segment, at most, on the wrong node, until
- * its arena is moved again or it changes hands.
+ * its arena is moved again or it goes to one elsewhere.
  *
  * Order pairs (store-load, hence sequentially consistent on every access)
  *   BIND-R1 -> BIND-A1  an arena's node, from its mover to claimers, mappers.
