@@ -56,6 +56,7 @@ number_in(const char *in, const char *name)
 struct totals {
 	uint64_t live, stranded, active, dirty, clean, in_hand, metadata;
 	uint64_t resident, mapped, metadata_mapped, free;
+	uint64_t stranded_bound, stranded_parts;
 	char mode[8];
 };
 
@@ -98,6 +99,10 @@ totals(void)
 	t.mapped = number_in(s, "mapped");
 	t.metadata_mapped = number_in(s, "metadata_mapped");
 	t.free = free_bytes(s);
+	t.stranded_bound = number_in(s, "stranded_bound");
+	t.stranded_parts =
+	    number_in(s, "row_bytes") + number_in(s, "remote_row_bytes") +
+	    number_in(s, "ring_bytes") + number_in(s, "cell_bytes");
 	(void)snprintf(t.mode, sizeof t.mode, "%.*s",
 	    (int)strcspn(mode + 8, "\""), mode + 8);
 	return t;
@@ -146,6 +151,9 @@ check_identities(const char *when)
 				     t.clean + t.in_hand,
 	    "%s: every mapped byte is accounted for", when);
 	ok &= tap_ok(t.in_hand == 0, "%s: no page is on its way", when);
+	ok &= tap_ok(
+	    t.stranded == t.stranded_parts && t.stranded <= t.stranded_bound,
+	    "%s: stranded is the sum of its parts, and within its bound", when);
 	ok &= tap_ok(t.resident == t.active + t.dirty + t.metadata,
 	    "%s: resident is the sum of its parts", when);
 	if (!ok)
@@ -341,8 +349,9 @@ on_timer(int sig)
 	(void)sig;
 	live = number_in(print("Jga"), "live");
 	mapped = number_in(text, "mapped");
-	n_absurd += live > mapped || number_in(text, "active") > mapped ||
-		    number_in(text, "stranded") > mapped;
+	n_absurd +=
+	    live > mapped || number_in(text, "active") > mapped ||
+	    number_in(text, "stranded") > number_in(text, "stranded_bound");
 	n_signals++;
 }
 
@@ -442,6 +451,13 @@ print_stderr(void)
 	malloc_stats_print(NULL, NULL, "?!");
 }
 
+static bool
+tells_flows(void)
+{
+	return strstr(text, "bleed") != NULL ||
+	       strstr(text, "flows between CPUs") != NULL;
+}
+
 static void
 test_text(void)
 {
@@ -461,6 +477,15 @@ test_text(void)
 	print("l");
 	tap_ok(strstr(text, "\nhuge blocks") == NULL,
 	    "letter l leaves out runs and huge blocks");
+	print("n");
+	tap_ok(strstr(text, "\n   arena ") == NULL &&
+		   strstr(text, "\n    node ") == NULL && tells_flows(),
+	    "letter n leaves out arenas, homes and nodes");
+	print("f");
+	tap_ok(!tells_flows() && strstr(text, "\n   arena ") != NULL &&
+		   strstr(text, "\n    home ") != NULL &&
+		   strstr(text, "\n    node ") != NULL,
+	    "letter f leaves out what flows and bleeds");
 	tap_ok(child_stderr(out, sizeof out, print_stderr, NULL) > 500 &&
 		   strncmp(out, "___ eddy ", 9) == 0,
 	    "without a callback, stderr it is; unknown letters are ignored");
@@ -497,15 +522,19 @@ test_exit(void)
 		   strstr(s, "opt.lg_range: 40\n") != NULL &&
 		   strstr(s, "opt.tcache:") == NULL,
 	    "options that were set are shown, and no others");
+	tap_ok(strstr(s, "\nnothing bleeds\n") != NULL,
+	    "where nothing bleeds one line says so");
 	tap_ok(*at_exit_with("stats_print:false") == '\0',
 	    "nothing is printed unless asked");
 	s = at_exit_with("stats_print:true,rseq:false");
 	tap_ok(strstr(s, "mode: claim ___") != NULL &&
-		   strstr(s, "\n   cells ") != NULL,
+		   strstr(s, "\n   cells ") != NULL &&
+		   strstr(s, "\nflows between CPUs are not told") != NULL,
 	    "rseq:false shows as mode claim");
 	s = at_exit_with("stats_print:true,check:true");
 	tap_ok(strstr(s, "mode: none ___") != NULL &&
-		   strstr(s, "\n     cpu ") == NULL,
+		   strstr(s, "\n     cpu ") == NULL &&
+		   strstr(s, "so nothing bleeds\n") != NULL,
 	    "check:true shows as mode none");
 	s = at_exit_with("stats_print:true,stats_print_opts:Ja");
 	tap_ok(strncmp(s, "{\"eddy\":{", 9) == 0 &&
@@ -545,22 +574,98 @@ python_takes(const char *code)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* JSON of a child under options. */
+static bool
+takes_under(const char *conf, const char *code)
+{
+	const char *s = at_exit_with(conf);
+
+	text_len = strlen(s);
+	memcpy(text, s, text_len + 1);
+	if (python_takes(code) == 1)
+		return true;
+	tap_diag("%s: %s", conf, text);
+	return false;
+}
+
+static void
+test_homes_parse(void)
+{
+	static const char code[] =
+	    "import json, sys\n"
+	    "e = json.load(sys.stdin)['eddy']\n"
+	    "n = len(e['homes'])\n"
+	    "assert n in (1, 2, 62)\n"
+	    "assert e['arenas'] and e['nodes'] and not e['flows']['worst']\n"
+	    "assert all(len(c['to_home']) == n for c in e['flows']['cpus'])\n"
+	    "a = sum(a['active'] for a in e['arenas'])\n"
+	    "assert a == e['stats']['active']\n"
+	    "p = [n['pages'] for n in e['nodes']]\n"
+	    "assert sum(n['sampled'] for n in p) > 0\n"
+	    "assert all(n['sampled'] >= n['present'] for n in p)\n"
+	    "assert e['flows']['bleeds'] is False\n"
+	    "assert e['flows']['rmws_per_object'] >= 0\n";
+
+	tap_ok(takes_under("stats_print:true,stats_print_opts:Jp", code),
+	    "arenas, homes, nodes and flows are JSON");
+	tap_ok(takes_under("stats_print:true,stats_print_opts:Jp,topology:"
+			   "1x2x1,home:llc",
+		   code),
+	    "of two homes");
+	tap_ok(takes_under("stats_print:true,stats_print_opts:Jp,topology:"
+			   "80x1x1",
+		   code),
+	    "of all that there can be");
+}
+
+/* What one CPU allocates another frees, if there are two. */
+static void
+make_flow(void)
+{
+	cpu_set_t all;
+	unsigned n = 0;
+
+	if (sched_getaffinity(0, sizeof all, &all) != 0)
+		return;
+	for (size_t cpu = 0; cpu < CPU_SETSIZE && n < 2; cpu++) {
+		cpu_set_t one;
+
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		(void)sched_setaffinity(0, sizeof one, &one);
+		for (int i = 0; i < MAX_BLOCKS && n == 0; i++)
+			add_block(700);
+		if (n++ == 1)
+			free_blocks();
+	}
+	free_blocks();
+	(void)sched_setaffinity(0, sizeof all, &all);
+}
+
 static void
 test_parsers(void)
 {
-	static const char *const opts[] = {"J", "Jg", "Jgabl"};
+	static const char *const opts[] = {"J", "Jg", "Jgabl", "Jgablfn", "Jp"};
 	FILE *f;
 	int r = 0;
 
+	make_flow();
 	for (size_t i = 0; i < COUNT(opts) && r >= 0; i++) {
 		print(opts[i]);
 		r = python_takes("import json, sys\n"
 				 "e = json.load(sys.stdin)['eddy']\n"
 				 "assert e['stats']['mapped'] > 0\n"
-				 "assert e['mode'] in 'rseq claim none'\n");
+				 "assert e['mode'] in 'rseq claim none'\n"
+				 "c = e.get('flows', {}).get('cpus', [])\n"
+				 "w = e.get('flows', {}).get('worst', [])\n"
+				 "assert len(c) < 2 or len(w) > 0\n");
 		if (r >= 0)
 			tap_ok(r == 1, "%s is JSON", opts[i]);
 	}
+	if (r >= 0)
+		test_homes_parse();
 	f = fmemopen(text, sizeof text - 1, "w");
 	tap_ok(f != NULL && malloc_info(0, f) == 0, "malloc_info writes");
 	(void)fclose(f);
