@@ -233,6 +233,8 @@ matrix_list(struct eddy_print *p, uint32_t cpu)
 		eddy_text_add(t, ": ");
 		eddy_text_number(t, v, 0);
 	}
+	if (n == 0)
+		eddy_text_add(t, "  none");
 }
 
 /* Objects sent: freeing CPU by home. */
@@ -303,8 +305,9 @@ eddy_print_flows_text(struct eddy_print *p)
 	}
 	collect(p, &cpus, &sum);
 	n = sort(&cpus);
-	text_sums(&p->text, &sum);
-	if (!p->no_caches && n != 0) {
+	if (sum.out + sum.away + sum.to_slabs != 0)
+		text_sums(&p->text, &sum);
+	if (!p->no_caches && sum.out + sum.away != 0) {
 		text_classes(p);
 		text_cpus(p, &cpus, n);
 		if (p->h->n_homes > 1)
