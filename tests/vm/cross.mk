@@ -31,7 +31,7 @@ lib_objects = $(patsubst $(SRC)/%,$(OUT)/%.o,$(lib_sources))
 
 tests = $(notdir $(basename $(wildcard $(SRC)/tests/front_*.c \
 	$(SRC)/tests/env_*.c)))
-guests = churn limits numa_pages policy
+guests = churn limits node_arenas numa_pages policy
 programs = $(addprefix $(OUT)/,$(tests) $(guests) arch_sections mixed moves)
 
 all: $(OUT)/libeddy.so $(programs)

@@ -146,6 +146,30 @@ blind()
 	verdict $? 'with numa:off they do not'
 }
 
+arenas()
+{
+	point 'arenas of programs lie on their nodes, and move' /t/node_arenas
+}
+
+# Node 1 has less than that.
+full_node()
+{
+	tell 'an arena that outgrows its node gets memory of others' \
+		/t/node_arenas full 1 200
+	taskset -c 2,3 /t/limits eat 200 >$said 2>&1
+	[ $? -eq 3 ]
+	verdict $? 'threads that outgrow their node get memory of others'
+}
+
+# Rooms of the library on their own, where /sys has several nodes.
+rooms()
+{
+	for program in numa_oracle numa_policy numa_topology heap_bind \
+		ctl_nodes; do
+		[ ! -x /t/$program ] || point $program /t/$program
+	done
+}
+
 # By a policy that the process came with.
 policies()
 {
@@ -248,6 +272,8 @@ cpusets()
 	group set cpuset.mems=1 cpuset.cpus=2-3
 	point 'in a cpuset of one node pages lie there' \
 		within set /t/numa_pages $operations
+	point 'arenas cannot be had on a node outside' \
+		within set /t/node_arenas excluded 0
 	group set cpuset.mems=0 cpuset.cpus=2-3
 	point 'in a cpuset of distant memory pages lie there' \
 		within set /t/numa_pages $operations

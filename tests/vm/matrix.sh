@@ -11,8 +11,8 @@
 # that have not begun after EDDY_VM_BUDGET seconds (240) are skipped.
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../tap.sh"
-src=${EDDY_SRCDIR:-$here/../..}
-build=${EDDY_BUILDDIR:-.}
+src=$(cd "${EDDY_SRCDIR:-$here/../..}" && pwd)
+build=$(cd "${EDDY_BUILDDIR:-.}" && pwd)
 
 # NAME KERNEL TOPOLOGY MIB KIND SUITE...   KIND: quick, or all for all alone
 #
@@ -22,19 +22,20 @@ machines()
 {
 	cat <<-'END'
 	old amd64-6.1 two 640 quick sections fronts environs pages hotplug mixed
-	memory-only amd64-6.12 memory-only 512 quick pages blind cpusets policies
+	memory-only amd64-6.12 memory-only 512 quick pages blind cpusets arenas
 	arm64-16k arm64-6.12-16k two 640 quick sections fronts claims pages
 	four amd64-6.12 four 384 quick pages blind memory_limit cpu_limit
 	arm64-4k arm64-6.12 two 640 quick sections environs mixed pages
-	cpu-only amd64-6.12 cpu-only 1024 quick pages overcommit
-	two amd64-6.12 two 1024 all pages blind cpusets hotplug policies
+	cpu-only amd64-6.12 cpu-only 1024 quick pages arenas overcommit
+	small amd64-6.12 small 768 quick full_node policies
+	two amd64-6.12 two 1024 all pages blind cpusets hotplug arenas rooms
+	four-rooms amd64-6.12 four 640 all rooms arenas
 	interleaved amd64-6.12 interleaved 768 all pages hotplug
-	small amd64-6.12 small 768 all pages
 	old-one amd64-6.1 one 2560 all fronts environs mixed claims
 	new-one amd64-6.12 one 2560 all fronts environs mixed claims
 	limits amd64-6.1 one 2048 all overcommit memory_limit cpu_limit
 	arm64-16k-one arm64-6.12-16k one 2560 all fronts environs mixed
-	arm64-16k-two arm64-6.12-16k two 1280 all blind hotplug cpusets
+	arm64-16k-two arm64-6.12-16k two 1280 all blind hotplug cpusets arenas
 	arm64-4k-one arm64-6.12 one 2560 all fronts environs mixed claims
 	arm64-old arm64-6.1 one 2560 all sections fronts environs
 	END
@@ -62,30 +63,29 @@ needs qemu-system-x86_64 qemu-system-x86
 needs cpio cpio
 needs readelf binutils
 
-# programs FOLDER TESTS-FOLDER - options that take them along
+# programs FOLDER - an option for each program of a folder that goes along
 programs()
 {
-	for program in "$2"/front_* "$2"/env_* "$2/arch_sections" \
-		"$1/mixed" "$1/numa_pages" "$1/churn" "$1/limits" \
-		"$1/moves" "$1/policy"; do
-		case $program in
-		*.o | *.sh | *.c | *.cc | *.log | *.trs) continue ;;
+	for program in "$1"/front_* "$1"/env_* "$1"/numa_* "$1"/heap_bind \
+		"$1"/ctl_nodes "$1"/arch_sections "$1"/mixed "$1"/churn \
+		"$1"/limits "$1"/moves "$1"/node_arenas "$1"/policy; do
+		case ${program##*/} in
+		*.*) continue ;;
 		esac
-		[ ! -f "$program" ] || [ ! -x "$program" ] ||
-			printf ' -f %s' "$program"
+		[ ! -f "$program" ] || printf ' -f %s' "$program"
 	done
 }
 
-# The programs of this system and of arm64, gathered once.
+# The programs of this system, gathered from where they were built.
 native()
 {
-	mkdir -p "$tap_work/native" && for program in \
-		"$build/stress/mixed" "$build"/tests/vm/*; do
-		[ ! -f "$program" ] || [ ! -x "$program" ] ||
+	mkdir "$tap_work/native"
+	for program in "$build"/tests/* "$build"/tests/vm/* \
+		"$build/stress/mixed"; do
+		[ ! -x "$program" ] || [ ! -f "$program" ] ||
 			ln -s "$program" "$tap_work/native/${program##*/}"
 	done
-	native_files="$(programs "$tap_work/native" "$build/tests")"
-	native_files="$native_files -f $EDDY_SO=libeddy.so"
+	native_files="$(programs "$tap_work/native") -f $EDDY_SO=libeddy.so"
 }
 
 arm64_files=
@@ -106,7 +106,7 @@ arm64()
 		arm64_lacks='FAILED'
 		return
 	fi
-	arm64_files="$(programs "$made" "$made") -f $made/libeddy.so"
+	arm64_files="$(programs "$made") -f $made/libeddy.so"
 }
 
 # fetch_kernels LABEL... - before the lanes; where one cannot be downloaded, no

@@ -15,19 +15,11 @@
  *   LEAST       so many of 1000 pages lie right (990)
  *   NODE        where all should lie, instead: the process has a policy
  *
- * CPUs that the process may not use, and nodes whose memory it may not use, are
- * taken as missing.
- *
  * Run under the library by EDDY_SO, as all test programs are.
  */
-#include "tests/probe.h"
-
-#include <errno.h>
-#include <limits.h>
-#include <linux/mempolicy.h>
+#include "tests/vm/nodes.h"
 
 enum {
-	MAX_NODES = 64,
 	MAX_THREADS = 64,
 	PER_NODE = 2,
 	WANDERERS = 2,
@@ -35,127 +27,6 @@ enum {
 	MAILBOX = 512,
 	STAY = 10000,
 };
-
-/* ---- the machine ---- */
-
-static int node_cpus[MAX_NODES][CPU_SETSIZE];
-static int n_node_cpus[MAX_NODES];
-static bool node_memory[MAX_NODES];
-static int nearest[MAX_NODES]; /* node whose memory CPUs of a node should get */
-static int node_of_cpu[CPU_SETSIZE];
-static int all_cpus[CPU_SETSIZE];
-static int n_all_cpus;
-static size_t page_size;
-static cpu_set_t usable;
-
-static bool
-read_text(const char *path, char *text, size_t n)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, n - 1);
-
-	if (fd >= 0)
-		(void)close(fd);
-	if (got < 0)
-		return false;
-	text[got] = '\0';
-	return true;
-}
-
-static void
-read_cpus(int node, const char *list)
-{
-	char *end;
-
-	for (; *list >= '0' && *list <= '9';
-	     list = *end == ',' ? end + 1 : end) {
-		long from = strtol(list, &end, 10);
-		long to = *end == '-' ? strtol(end + 1, &end, 10) : from;
-
-		for (long cpu = from; cpu <= to && cpu < CPU_SETSIZE; cpu++) {
-			if (!CPU_ISSET((size_t)cpu, &usable))
-				continue;
-			node_cpus[node][n_node_cpus[node]++] = (int)cpu;
-			node_of_cpu[cpu] = node;
-			all_cpus[n_all_cpus++] = (int)cpu;
-		}
-	}
-}
-
-/* Whether a node is in a list such as "0,2-3". */
-static bool
-in_list(const char *list, int node)
-{
-	char *end;
-
-	for (; *list >= '0' && *list <= '9';
-	     list = *end == ',' ? end + 1 : end) {
-		long from = strtol(list, &end, 10);
-		long to = *end == '-' ? strtol(end + 1, &end, 10) : from;
-
-		if (node >= from && node <= to)
-			return true;
-	}
-	return false;
-}
-
-static void
-read_machine(int only)
-{
-	char path[128];
-	char memory[256];
-	char online[256];
-	char text[4096];
-	bool known[MAX_NODES];
-
-	unsigned long allowed[1024 / 64] = {0};
-
-	page_size = (size_t)sysconf(_SC_PAGESIZE);
-	if (sched_getaffinity(0, sizeof usable, &usable) != 0 ||
-	    syscall(SYS_get_mempolicy, NULL, allowed, 1024, NULL,
-		MPOL_F_MEMS_ALLOWED) != 0)
-		tap_skip_all("no memory policies here");
-	if (!read_text(
-		"/sys/devices/system/node/has_memory", memory, sizeof memory) ||
-	    !read_text(
-		"/sys/devices/system/node/online", online, sizeof online))
-		tap_skip_all("no nodes in /sys");
-	for (int n = 0; n < MAX_NODES; n++) {
-		known[n] = in_list(online, n);
-		node_memory[n] = in_list(memory, n) && (allowed[0] >> n & 1);
-		(void)snprintf(path, sizeof path,
-		    "/sys/devices/system/node/node%d/cpulist", n);
-		if (known[n] && read_text(path, text, sizeof text))
-			read_cpus(n, text);
-	}
-	for (int n = 0; n < MAX_NODES; n++) {
-		long best = LONG_MAX;
-		char *at = text;
-
-		if (only >= 0) {
-			nearest[n] = only;
-			continue;
-		}
-
-		(void)snprintf(path, sizeof path,
-		    "/sys/devices/system/node/node%d/distance", n);
-		if (!known[n] || !read_text(path, text, sizeof text))
-			continue;
-		/* One distance to each online node, in order. */
-		for (int m = 0; m < MAX_NODES; m++) {
-			long d;
-
-			if (!known[m])
-				continue;
-			d = strtol(at, &at, 10);
-			d = m == n ? 0 : d;
-			if (node_memory[m] && d < best) {
-				best = d;
-				nearest[n] = m;
-			}
-		}
-	}
-}
 
 /* ---- the work ---- */
 
@@ -367,8 +238,7 @@ ask(void)
 
 		for (size_t k = 0; k < n; k++)
 			at[k] = page[i + k].at;
-		if (syscall(SYS_move_pages, 0, n, at, NULL, node, 0) < 0)
-			tap_bail("move_pages: errno %d", errno);
+		nodes_ask(at, node, n);
 		for (size_t k = 0; k < n; k++) {
 			struct page *p = &page[i + k];
 			struct tally *t =
@@ -446,7 +316,9 @@ main(int argc, char **argv)
 	unsigned long done = 0;
 
 	tap_begin(argv);
-	read_machine(argc > 3 ? (int)strtol(argv[3], NULL, 10) : -1);
+	nodes_read();
+	for (int n = 0; argc > 3 && n < MAX_NODES; n++)
+		nearest[n] = (int)strtol(argv[3], NULL, 10);
 	tap_guard(120);
 	for (int n = 0; n < MAX_NODES; n++)
 		for (int i = 0; n_node_cpus[n] > 0 && i < PER_NODE; i++)
