@@ -17,7 +17,6 @@ enum {
 	WARM = 10000,
 	OBJECTS = 100000,
 	OBJECTS_AN_RMW = 16, /* at least */
-	SPILLED_AN_RMW = 4,  /* the same where a ring is too small */
 	LOST = 2 * 1024,     /* at the end, in the row of who freed them */
 	ENDS = 16 /* RMWs whose objects are not counted, at both ends */
 };
@@ -220,16 +219,11 @@ run(const char *conf, size_t size, size_t in_flight)
 	return c;
 }
 
-/*
- * The cells of a ring hold 64 KiB at least, for these sizes.  What spills costs
- * an RMW more a batch, and beyond that objects go to slabs.
- */
+/* Of both sides of the ring, failed ones and those of slabs included. */
 static uint64_t
-allowed(uint64_t sent, size_t size, size_t in_flight)
+allowed(uint64_t sent)
 {
-	return sent / (size * in_flight <= 64 * KIB ? OBJECTS_AN_RMW
-						    : SPILLED_AN_RMW) +
-	       ENDS;
+	return sent / OBJECTS_AN_RMW + ENDS;
 }
 
 static void
@@ -256,17 +250,14 @@ test_flow(const char *conf, bool homes, size_t in_flight)
 		miscounted += sent > OBJECTS + MAX_IN_FLIGHT + LOST ||
 			      sent < OBJECTS - LOST || other > LOST;
 		silent += c.bleeds != 1;
-		costly +=
-		    c.rmws > allowed(sent, sizes[i], in_flight) || c.rmws == 0;
+		costly += c.rmws > allowed(sent) || c.rmws == 0;
 	}
 	tap_ok(miscounted == 0, "%s, %zu in flight: all are counted", conf,
 	    in_flight);
 	tap_ok(silent == 0, "%s, %zu in flight: it is called a bleeding", conf,
 	    in_flight);
-	tap_ok(costly == 0,
-	    "%s, %zu in flight: at most an RMW for %d objects, for %d where a "
-	    "ring is too small",
-	    conf, in_flight, OBJECTS_AN_RMW, SPILLED_AN_RMW);
+	tap_ok(costly == 0, "%s, %zu in flight: at most an RMW for %d objects",
+	    conf, in_flight, OBJECTS_AN_RMW);
 }
 
 int

@@ -42,8 +42,9 @@ extern const char *malloc_conf;
  *            null byte, some hundred bytes long and cut anywhere; NULL writes
  *            to standard error.  A piece is valid until the callback returns.
  * opts       letters: J for JSON; g leaves out options, a the caches of CPUs,
- *            b the small size classes, l runs and huge blocks.  Others are
- *            ignored.  NULL: none.
+ *            b the small size classes, l runs and huge blocks, n arenas, homes
+ *            and nodes, f what flows between CPUs; p asks the kernel on which
+ *            node a sample of pages lies.  Others are ignored.  NULL: none.
  *
  * THREADS    MT-safe, async-signal-safe if write_cb is (8 KiB of stack); waits
  *            for nobody.  Numbers of a heap in motion are near the truth.

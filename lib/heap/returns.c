@@ -6,9 +6,14 @@
 #include "lib/heap/pagemap.h"
 #include "lib/os/os.h"
 
-/* Bytes that may wait in the cells of a ring, and as many spilled, give or take
- * a batch. */
+/*
+ * Bytes that may wait in the cells of a ring, and as many spilled, give or take
+ * a batch.  All cells are used up to 1 KiB: a thousand objects that come back
+ * at once find room.
+ */
 #define RING_BYTES ((size_t)128 << 10)
+#define RING_SMALL 1024
+
 /* Batches looked at in one spill stack by a sweep. */
 #define MAX_SWEPT EDDY_RING_CELLS
 
@@ -28,7 +33,9 @@ n_cells(unsigned row)
 	const struct eddy_class *class = &eddy_classes[row];
 	size_t n = RING_BYTES / ((size_t) class->batch * class->size);
 
-	return n >= EDDY_RING_CELLS ? EDDY_RING_CELLS : n < 2 ? 2 : (unsigned)n;
+	if (class->size <= RING_SMALL || n > EDDY_RING_CELLS)
+		return EDDY_RING_CELLS;
+	return n < 2 ? 2 : (unsigned)n;
 }
 
 static unsigned

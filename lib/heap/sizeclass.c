@@ -69,14 +69,15 @@
 	C(49, 14, 16)
 
 /*
- * 64 objects travel together, and 32 from 128 B to 1 KiB, so that an object
- * costs a sixteenth of an RMW at most: more made flows from CPU to CPU slower,
- * since as many again are on their way.  Above it is 32 KiB; fewer than 8
- * objects made a flow of 32 KiB blocks two to four times as slow.
+ * 64 objects travel together, and 40 from 128 B to 1 KiB, so that an object
+ * costs a sixteenth of an RMW at most, failed ones included: more made flows
+ * from CPU to CPU slower, since as many again are on their way.  Above it is 32
+ * KiB; fewer than 8 objects made a flow of 32 KiB blocks two to four times as
+ * slow.
  */
 #define BATCH(size)                            \
 	((size) < 128         ? 64             \
-	    : (size) <= 1024  ? 32             \
+	    : (size) <= 1024  ? 40             \
 	    : (size) <= 4096  ? 32768 / (size) \
 	    : (size) <= 32768 ? 8              \
 			      : 4)
