@@ -305,22 +305,32 @@ test_ring(void)
 }
 
 /* Whoever frees first in its life, frees another's large blocks. */
+static cpu_set_t any_cpu;
+
 static void *
 freeing_thread(void *arg)
 {
 	void **p = arg;
 
+	(void)sched_setaffinity(0, sizeof any_cpu, &any_cpu);
 	for (int i = 0; i < 16; i++)
 		p_free(p[i]);
 	return NULL;
 }
 
+/* From one CPU: each node that blocks are asked on keeps its own memory. */
 static void
 test_large_from_other(void)
 {
 	void *p[16];
 	long early = 0;
+	cpu_set_t here;
 
+	CPU_ZERO(&here);
+	CPU_SET((unsigned)sched_getcpu(), &here);
+	if (sched_getaffinity(0, sizeof any_cpu, &any_cpu) != 0 ||
+	    sched_setaffinity(0, sizeof here, &here) != 0)
+		tap_bail("sched_setaffinity: errno %d", errno);
 	for (int k = 0; k < 40; k++) {
 		pthread_t t;
 
@@ -335,6 +345,7 @@ test_large_from_other(void)
 		if (k == 5)
 			early = probe_rss_kib();
 	}
+	(void)sched_setaffinity(0, sizeof any_cpu, &any_cpu);
 	tap_ok(probe_rss_kib() - early < 48 * KIB,
 	    "large blocks that another thread frees are reused");
 }
