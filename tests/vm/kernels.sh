@@ -47,7 +47,7 @@ apt()
 		-o Dir::Cache="$cache/apt-$arch" \
 		-o APT::Architecture="$arch" -o APT::Architectures="$arch" \
 		-o APT::Sandbox::User="$(id -un)" \
-		-o Acquire::Languages=none \
+		-o Acquire::Languages=none -o APT::Update::Error-Mode=any \
 		-o Acquire::http::Timeout=20 -o Acquire::Retries=1 "$@"
 }
 
@@ -78,13 +78,14 @@ fetch()
 	scratch=$(mktemp -d "$cache/new.XXXXXX")
 	mkdir -p "$cache/apt-$2/lists/partial" \
 		"$cache/apt-$2/archives/partial" "$scratch/tree" "$scratch/made"
-	log=$scratch/log
-	# Old lists name versions that are gone: read them anew, once.
-	if ! (cd "$scratch" && download "$2" "$3") >"$log" 2>&1; then
-		if ! apt apt-get "$2" update >"$log" 2>&1 ||
-			! (cd "$scratch" && download "$2" "$3") \
-				>>"$log" 2>&1; then
-			why=$(grep -v '^W:' "$log" | tail -n 1)
+	# Old lists name versions that are gone: read them anew, once.  Some of
+	# the sources may fail and the package come from another.
+	if ! (cd "$scratch" && download "$2" "$3") >"$scratch/log" 2>&1; then
+		apt apt-get "$2" update >"$scratch/update" 2>&1 || :
+		if ! (cd "$scratch" && download "$2" "$3") \
+			>"$scratch/log" 2>&1; then
+			why=$(cat "$scratch/update" "$scratch/log" |
+				grep '^E:' | head -n 1)
 			rm -rf "$scratch"
 			lacking "$3 of $2 cannot be downloaded: $why"
 		fi
@@ -118,7 +119,7 @@ for label; do
 	}
 	if [ ! -s "$cache/$label/version" ]; then
 		exec 9>"$cache/lock"
-		flock 9
+		! command -v flock >/dev/null || flock 9
 		# Another run may have fetched it meanwhile.
 		# shellcheck disable=SC2086 # three words
 		[ -s "$cache/$label/version" ] || fetch $line

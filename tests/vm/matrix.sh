@@ -211,9 +211,9 @@ done >"$tap_work/machines"
 [ -s "$tap_work/machines" ] || skip_all "no machine is named $*"
 
 native
-! grep -q ' arm64-' "$tap_work/machines" || arm64
 # shellcheck disable=SC2046 # a list of labels
 fetch_kernels $(cut -d ' ' -f 2 "$tap_work/machines" | sort -u)
+! grep -q ' arm64-' "$tap_work/machines" || arm64
 jobs=${EDDY_VM_JOBS:-2}
 while [ "$jobs" -gt 0 ]; do
 	lane &
