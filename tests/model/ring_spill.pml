@@ -2,13 +2,15 @@
 /*
  * ring_spill.pml - the return ring of one row when its cells are full.
  *
- * put: take a descriptor, write the batch into it, compare-and-swap an empty
- * cell; none: push it on the spill stack, {number, tag}; the depth, written
- * into the descriptor, is that of the top which the CAS expects, and one more.
- * More than CAP: the objects go to their slabs, the descriptor back.
- * take: exchange a cell with 0; none: pop one off the spill stack, two tries;
- * read the batch, drop the descriptor.  A descriptor has one link for both
- * stacks; either tag grows at pops only.
+ * put: write the batch into a descriptor, the spare or one off the free stack;
+ * swap it for what is in a cell that is not full; none: push it on the spill
+ * stack, {number, tag}; the depth, written into the descriptor, is that of the
+ * top which the CAS expects, and one more.  More than CAP: the objects stay,
+ * the descriptor is a spare.
+ * take: exchange a full cell for the spare; none: drop the spare, pop one off
+ * the spill stack, two tries; read the batch.  A descriptor has one link for
+ * both stacks; either tag grows at pops only.  A worker keeps its spare from
+ * one operation to the next, or drops it, as a sweep does.
  *
  * A monitor demands after every step that each descriptor and each batch is
  * in exactly one place, that the top knows how many lie in the spill, and that
@@ -29,6 +31,9 @@
 #define LAST	3		/* and of the second */
 #endif
 #define LIVE	!dead[me]
+#define FULL	8		/* a bit in the cell */
+#define NR(x)	((x) & 7)
+#define ISFULL(x) ((x) >= FULL)
 
 byte cell;
 byte top, tag;			/* unused descriptors; one word */
@@ -45,9 +50,10 @@ byte own[5], hand[5];
 
 #define ON(s, d) ((s == d) + (link[s] == d) + (link[link[s]] == d) + \
 	(link[link[link[s]]] == d))
-#define DESC(d)	((own[d] != 0) + (cell == d) + ON(top, d) + ON(spill, d) == 1)
+#define DESC(d)	((own[d] != 0) + (NR(cell) == d) + ON(top, d) + ON(spill, d) == 1)
 #define HOLDS(d, b) (d && p[d] == b)
-#define BATCH(b) ((hand[b] != 0) + slab[b] + HOLDS(cell, b) + \
+#define INCELL	(ISFULL(cell) -> NR(cell) : 0)
+#define BATCH(b) ((hand[b] != 0) + slab[b] + HOLDS(INCELL, b) + \
 	HOLDS(spill, b) + HOLDS(link[spill], b) + \
 	HOLDS(link[link[spill]], b) + HOLDS(link[link[link[spill]]], b) == 1)
 #define LENGTH	((spill != 0) + (link[spill] != 0) + \
@@ -76,15 +82,17 @@ byte own[5], hand[5];
 
 proctype worker(byte me, b, k)	/* b: the batch in hand, or 0; k: operations */
 {
-	byte d, t, u, x, y, i;
+	byte d;			/* the descriptor in hand: spare, or filled */
+	byte t, u, x, y, i;
 #ifdef DROPEARLY
 	byte e;
 #endif
 
 next:
-	atomic { LIVE; d = 0; t = 0; u = 0; x = 0; y = 0; i = 0;
+	atomic { LIVE; t = 0; u = 0; x = 0; y = 0; i = 0;
 		if
-		:: k == 0 && !b -> ended[me] = 1; goto out
+		:: d -> goto drop
+		:: k == 0 && !b && !d -> ended[me] = 1; goto out
 		:: b && k && me != 2 -> k--; goto put
 		:: b ->				/* eddy_arena_put */
 			hand[b] = 0; slab[b] = 1; b = 0; goto next
@@ -103,7 +111,8 @@ next:
 
 	/* eddy_returns_put */
 put:
-	atomic { LIVE; t = top; u = tag; if :: !t -> goto give :: else fi };
+	atomic { LIVE; if :: d -> goto fill :: !d fi;
+		t = top; u = tag; if :: !t -> goto next :: t fi };
 	atomic { LIVE; x = link[t] };
 	atomic { LIVE;
 		if
@@ -111,12 +120,15 @@ put:
 			assert(!own[d]); own[d] = me + 1; t = 0; u = 0; x = 0
 		:: else -> goto put
 		fi };
+fill:
 	atomic { LIVE; p[d] = b };
 cells:
+	atomic { LIVE; x = cell; if :: ISFULL(x) -> x = 0; goto spill_over :: !ISFULL(x) fi };
 	atomic { LIVE;
 		if
-		:: cell -> goto spill_over
-		:: !cell -> cell = d; own[d] = 0; hand[b] = 0; b = 0; goto next
+		:: cell != x -> x = 0; goto cells
+		:: cell == x -> cell = d + FULL; own[d] = 0; hand[b] = 0; b = 0;
+			d = x; own[d] = (d -> me + 1 : 0); goto next
 		fi };
 spill_over:
 #ifdef DEPTHBEFORE
@@ -166,27 +178,40 @@ push:
 #ifdef DEPTHLATE
 	atomic { LIVE; deep[d] = y };
 #endif
+	atomic { LIVE; b = 0; d = 0; goto next };
+above:					/* nowhere */
+#ifdef FULLTRUE
 	atomic { LIVE; b = 0; goto next };
-above:
-#ifdef FULLTRUE				/* the objects are forgotten */
-	atomic { LIVE; b = 0; goto drop };
-#elif defined(FULLKEEP)			/* or the descriptor is */
-	atomic { LIVE; goto give };
+#elif defined(FULLKEEP)
+	atomic { LIVE; d = 0; goto next };
 #else
-	atomic { LIVE; goto drop };
+	atomic { LIVE; goto next };
 #endif
-give:					/* the caller does: eddy_arena_put */
-	atomic { LIVE; hand[b] = 0; slab[b] = 1; b = 0; goto next };
 
 	/* eddy_returns_take */
 take:
+	atomic { LIVE; if :: !ISFULL(cell) -> goto spilled :: ISFULL(cell) fi };
+	atomic { LIVE; x = cell; cell = d; own[d] = 0; d = NR(x);
+		own[d] = (d -> me + 1 : 0);
+		if
+		:: ISFULL(x) -> x = 0; assert(!hand[p[d]]);
+			hand[p[d]] = me + 1; goto read
+		:: !ISFULL(x) -> x = 0
+		fi };
+	/* take_spilled */
+spilled:
 	atomic { LIVE;
 		if
-		:: cell -> d = cell; cell = 0; own[d] = me + 1;
-			hand[p[d]] = me + 1; goto read
-		:: !cell
+		:: !spill -> goto next
+#ifdef TWOHELD
+		:: spill
+#else
+		:: spill && d -> y = 1; goto drop	/* and come back */
+		:: spill && !d
+#endif
 		fi };
-	atomic { LIVE; t = spill; u = stag };
+popped:
+	atomic { LIVE; y = 0; t = spill; u = stag };
 pop:
 	atomic { LIVE; if :: !t -> goto next :: else fi;
 #ifdef STALELINK
@@ -216,32 +241,31 @@ pop:
 	atomic { LIVE; count-- };
 #endif
 read:
-	atomic { LIVE; i = 0;
+	atomic { LIVE; i = 0; x = 0; t = 0; u = 0;
 #ifdef DROPEARLY
 		e = d; goto drop };
 late:
-	atomic { LIVE; d = e; e = 0;
+	atomic { LIVE;
+		b = p[e]; e = 0;
+#else
+		b = p[d];
 #endif
-		b = p[d]; assert(b && hand[b] == me + 1);
-#ifdef DROPEARLY
-		goto next
-#endif
-	};
+		assert(b && hand[b] == me + 1); goto next };
 
-	/* batch_drop */
+	/* eddy_returns_drop */
 drop:
-	atomic { LIVE; i = 0; y = 0; t = top; u = tag };
+	atomic { LIVE; t = top; u = tag };
 again:
 	atomic { LIVE; assert(d && own[d] == me + 1); link[d] = t };
 	atomic { LIVE;
 		if
 		:: top != t || tag != u -> t = top; u = tag; goto again
-		:: else -> top = d; own[d] = 0
+		:: else -> top = d; own[d] = 0; d = 0
 		fi };
 #ifdef DROPEARLY
 	atomic { LIVE; if :: e -> goto late :: !e fi };
 #endif
-	goto next;
+	atomic { LIVE; if :: y -> goto popped :: !y -> goto next fi };
 out:
 	skip
 }
@@ -271,7 +295,7 @@ init {
 	byte i, j, x, y;
 
 	atomic {
-		cell = 1; p[1] = 1;
+		cell = 1 + FULL; p[1] = 1;
 		spill = 2; link[2] = 3; deep[2] = 2; deep[3] = 1; p[2] = 2; p[3] = 3;
 		top = 4; hand[4] = 1;
 #ifdef COUNTER

@@ -116,10 +116,13 @@ pass q cells
 fail a cells -DLOADSTORE
 fail a cells -DBLINDPUT
 fail a cells -DSWEEPCOPY
-pass q ring -DKILL=1
+pass q ring -DOPS=2 -DLAST=2 -DKILL=1
+pass a ring
+pass a ring -DOPS=2 -DLAST=3 -DKILL=1
 pass a ring -DFRESH -DND=1 -DKILL=1
-pass a ring -DFRESH -DND=2 -DKILL=2
-pass a ring -DNP=3 -DOPS=2 -DLAST=2 -DKILL=1
+pass a ring -DFRESH -DND=2 -DOPS=2 -DLAST=3 -DKILL=2
+pass a ring -DNP=3 -DOPS=1 -DLAST=1 -DKILL=1
+pass a ring -DNP=3 -DOPS=2 -DLAST=1
 pass a ring -DTAGPUSH
 fail q ring -DNOTAG
 fail a ring -DSTALELINK
@@ -132,18 +135,20 @@ fail a ring -DFRESH -DUNCOUNT
 fail a ring -DNLATE
 fail a ring -DPLATE
 fail a ring -DBLINDPUT
+fail q ring -DBITALONE
+fail a ring -DNOSPARE
 fail a ring -DLOADSTORE
 fail a ring -DBELIEVE
 fail q ring -DDROPEARLY
 fail a ring -DFULLTRUE
 fail a ring -DFULLKEEP
-pass q ring_spill -DOPS=2 -DLAST=2 -DKILL=1
+pass q ring_spill -DOPS=2 -DLAST=2
 pass a ring_spill
-pass a ring_spill -DKILL=1
-pass a ring_spill -DOPS=1 -DLAST=5 -DKILL=1
+pass a ring_spill -DOPS=2 -DLAST=3 -DKILL=1
+pass a ring_spill -DOPS=1 -DLAST=5
 pass a ring_spill -DOPS=1 -DLAST=5 -DCAP=3
 pass a ring_spill -DOPS=1 -DLAST=5 -DCAP=3 -DTAGPUSH
-pass a ring_spill -DNP=3 -DOPS=2 -DLAST=1
+pass a ring_spill -DNP=3 -DOPS=1 -DLAST=1
 fail q ring_spill -DOPS=1 -DLAST=5 -DNOTAG
 fail a ring_spill -DOPS=1 -DLAST=5 -DCAP=3 -DTOPONLY
 fail q ring_spill -DDEPTHBEFORE
@@ -160,6 +165,7 @@ fail a ring_spill -DBLINDPUSH
 fail a ring_spill -DPOPSTORE
 fail a ring_spill -DPOPALL
 fail a ring_spill -DDROPEARLY
+fail a ring_spill -DTWOHELD
 pass q home
 pass a home -DREHOME
 fail q home -DHOMEBEFORE
