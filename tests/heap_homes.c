@@ -176,6 +176,47 @@ test_remote(void)
 	tap_ok(shallow, "a remote row holds a batch at most");
 }
 
+/*
+ * More rows than the budget has room for: those that come last have their
+ * place, too, and what the ring brings them fits.
+ */
+static void
+test_last_rows(void)
+{
+	struct eddy_slot_stats *stats;
+	unsigned closed = 0;
+	uint64_t before;
+	uint32_t home;
+
+	go_to(0);
+	home = eddy_cache_home(heap());
+	stats = eddy_cache_stats(heap(), (unsigned)cpus[0]);
+	for (unsigned row = EDDY_N_ROWS; row-- > 1;) {
+		take(row, some(row));
+		drop(some(row));
+	}
+	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
+		free(malloc(eddy_row_size(row)));
+		closed += cached(cpus[0], eddy_place(home, row)) == 0;
+	}
+	if (!tap_ok(
+		closed == 0, "a row finds a place whatever the budget says"))
+		tap_diag("%u rows are closed", closed);
+	before = atomic_load(&stats->to_slabs);
+	for (unsigned i = 0; i < 200; i++) {
+		/* 1,536 B: its batch is no power of two. */
+		go_to(0);
+		take(23, 84);
+		go_to(1);
+		drop(84);
+	}
+	if (!tap_ok(atomic_load(&stats->to_slabs) - before < 1000,
+		"what the ring brings is not thrown back"))
+		tap_diag("%llu objects of 16800 went to slabs",
+		    (unsigned long long)(atomic_load(&stats->to_slabs) -
+					 before));
+}
+
 /* Addresses that come back are those that went. */
 static void
 test_return(void)
@@ -315,7 +356,7 @@ churn(void *arg)
 }
 
 static void *
-gather(void *arg)
+gather_all(void *arg)
 {
 	(void)arg;
 	while (!atomic_load(&stop)) {
@@ -331,16 +372,16 @@ test_drains(void)
 	pthread_t t[8];
 
 	for (uintptr_t i = 0; i < 8; i++)
-		if (pthread_create(
-			&t[i], NULL, i < 2 ? gather : churn, (void *)i) != 0)
+		if (pthread_create(&t[i], NULL, i < 2 ? gather_all : churn,
+			(void *)i) != 0)
 			tap_bail("pthread_create");
 	(void)usleep((useconds_t)(probe_seconds(2) * 1e6));
 	atomic_store(&stop, true);
 	for (int i = 0; i < 8; i++)
 		(void)pthread_join(t[i], NULL);
-	if (!tap_ok(
-		atomic_load(&wrong) == 0, "rows drained under their owners' "
-					  "feet lose and double nothing"))
+	if (!tap_ok(atomic_load(&wrong) == 0,
+		"rows drained under their owners' "
+		"feet lose and double nothing"))
 		tap_diag("%lu blocks had two owners", atomic_load(&wrong));
 }
 
@@ -428,6 +469,7 @@ main(int argc, char **argv)
 	test_places();
 	test_remote();
 	test_return();
+	test_last_rows();
 	test_gather();
 	test_trim();
 	test_drains();

@@ -12,6 +12,7 @@
 
 #include "lib/heap/arena.h"
 #include "lib/heap/cpu_cache.h"
+#include "lib/heap/gather.h"
 #include "lib/heap/large.h"
 #include "lib/heap/pagemap.h"
 #include "lib/heap/slab.h"
@@ -113,7 +114,13 @@ eddy_alloc(size_t size, size_t align, bool zero)
 void *
 eddy_alloc_in(struct eddy_arena *a, size_t size, size_t align)
 {
-	return alloc(eddy_heap(), a, size, align, false);
+	struct eddy_heap *h = eddy_heap();
+	void *p = alloc(h, a, size, align, false);
+
+	if (p != NULL || size > EDDY_SIZE_LIMIT)
+		return p;
+	eddy_gather_all(h);
+	return alloc(h, a, size, align, false);
 }
 
 /* The answer to a request that cannot be served. */

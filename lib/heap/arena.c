@@ -161,11 +161,13 @@ take_number(struct eddy_heap *h)
 int
 eddy_arena_add(struct eddy_heap *h, uint32_t node, uint32_t *ret)
 {
+	/* relaxed: what cannot work is not built. */
+	uint32_t n = eddy_load_relaxed(&h->n_arenas);
 	struct eddy_arena *a;
 	int err;
 
-	/* relaxed: what cannot work is not built. */
-	if (eddy_load_relaxed(&h->n_arenas) >= EDDY_MAX_ARENAS)
+	/* Each needs segments of its own, and the homes theirs. */
+	if (n >= EDDY_MAX_ARENAS || (n + 1) * EDDY_MIN_SEGMENTS > h->n_segments)
 		return -EAGAIN;
 	a = build(h, EDDY_HOME_NONE, node, &err);
 	if (a == NULL)

@@ -217,8 +217,6 @@ grow(
 	if (!eddy_chunks_claim(h, a, 1, 1, EDDY_WANT_READY, &ret->id))
 		return false;
 	ret->pos = 0;
-	/* relaxed: a count. */
-	(void)eddy_add_relaxed(&a->n_grown, 1);
 	eddy_chunk_open(h, a, ret->id, n);
 	return true;
 }

@@ -21,6 +21,8 @@ __thread struct eddy_rseq *eddy_area;
 static __thread struct eddy_rseq own_area;
 /* No area for this thread: rseq refused, or taken by the program. */
 static __thread bool refused;
+/* CPUs in use from which on a quota matters: files are read for it. */
+#define MIN_SHARED 4
 /* The least that a CPU's cache may hold. */
 #define MIN_BUDGET 65536
 /* Batches of which a row shall hold two at least: bytes. */
@@ -29,6 +31,8 @@ static __thread bool refused;
 #define N_SPARES 4
 /* What a row that lives on its ring takes from slabs: objects. */
 #define SMALL_REFILL 16
+/* Refills after which a home without memory is asked again. */
+#define DRY_REFILLS 64
 /* Rows cut, and seconds, until quota and affinity are looked at again. */
 #define SHARE_EVERY   64
 #define SHARE_SECONDS 1
@@ -273,7 +277,7 @@ share_budget(struct eddy_heap *h)
 		used += (unsigned)__builtin_popcountll(
 		    eddy_load_relaxed(&h->slot_ready[i]));
 	}
-	usable = used > 1 ? eddy_usable_quota("") : 1;
+	usable = used >= MIN_SHARED ? eddy_usable_quota("") : used;
 	if (usable < used)
 		all = all * usable / used;
 	/* relaxed: any moment's answer is good. */
@@ -365,24 +369,47 @@ set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned depth)
 		   (uint64_t)beg << 32 | (beg + depth * 8)) == EDDY_SECTION_OK;
 }
 
-/* Bytes that the rows of a slot may hold. */
+/*
+ * Bytes that the rows of a slot's own home may hold.  Remote rows are bounded
+ * by themselves, a batch each: charged here, those of a few homes would leave
+ * nothing for the others.
+ */
 static size_t
 promised(struct eddy_heap *h, uint32_t cpu)
 {
+	uint32_t home = eddy_cache_slot_home(h, cpu);
 	size_t sum = 0;
 
-	for (uint32_t home = 0; home < h->n_homes; home++)
-		for (unsigned row = 1; row < EDDY_N_ROWS; row++)
-			sum += eddy_cache_capacity(eddy_cache_row(
-				   h, cpu, eddy_place(home, row))) *
-			       eddy_row_size(row);
+	for (unsigned row = 1; row < EDDY_N_ROWS; row++)
+		sum += eddy_cache_capacity(
+			   eddy_cache_row(h, cpu, eddy_place(home, row))) *
+		       eddy_row_size(row);
 	return sum;
 }
 
+void
+eddy_cache_recount(struct eddy_heap *h, uint32_t cpu)
+{
+	/* relaxed: a statistic that decides who may grow. */
+	eddy_store_relaxed(
+	    &eddy_cache_stats(h, cpu)->promised, promised(h, cpu));
+}
+
 /*
- * Cuts other rows in turn until `more` bytes are to be had, or a few tries.
- * Remote rows are as small as can be.
+ * What a row may hold whatever the budget says: without it each object would go
+ * to its slab alone, 20 times as slow.
  */
+static unsigned
+floor_of(unsigned row)
+{
+	size_t n = SMALL_BATCH / eddy_row_size(row);
+
+	return n >= eddy_classes[row].batch ? eddy_classes[row].batch
+	       : n != 0                     ? (unsigned)n
+					    : 1;
+}
+
+/* Cuts other rows in turn until `more` bytes are to be had, or a few tries. */
 static void
 cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t place, size_t more)
 {
@@ -398,12 +425,14 @@ cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t place, size_t more)
 		unsigned victim = (unsigned)(hand % (EDDY_N_ROWS - 1)) + 1;
 		uint32_t at = eddy_place(home, victim);
 		unsigned had = eddy_cache_capacity(eddy_cache_row(h, cpu, at));
+		unsigned least = floor_of(victim);
+		unsigned left = had / 2 > least ? had / 2 : least;
 
 		if (hand % SHARE_EVERY == 0)
 			share_again(h);
-		if (at != place && had > eddy_classes[victim].batch &&
-		    set_capacity(h, cpu, at, had / 2))
-			sum -= (had - had / 2) * eddy_row_size(victim);
+		if (at != place && had > least &&
+		    set_capacity(h, cpu, at, left))
+			sum -= (had - left) * eddy_row_size(victim);
 	}
 	/* relaxed: a statistic that decides who may grow. */
 	eddy_store_relaxed(&stats->promised, sum);
@@ -440,15 +469,13 @@ circulates(struct eddy_row_stats *s)
 }
 
 /*
- * Whether bytes are to be had for a row that has missed or overflowed n times.
- * A local row gets them at others' cost only now and then, so that rows which
- * all want more do not take it from each other all the time.  A remote row,
- * which asks but once, gets its batch in any case: without it each object would
- * go to its slab alone.
+ * Whether bytes are to be had for a row that has missed or overflowed n times:
+ * at others' cost only now and then, so that rows which all want more do not
+ * take it from each other all the time.
  */
 static bool
-afford(struct eddy_heap *h, uint32_t cpu, uint32_t place, bool local,
-    size_t more, uint64_t n)
+afford(
+    struct eddy_heap *h, uint32_t cpu, uint32_t place, size_t more, uint64_t n)
 {
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
 	/* relaxed, all: statistics that decide who may grow. */
@@ -456,33 +483,31 @@ afford(struct eddy_heap *h, uint32_t cpu, uint32_t place, bool local,
 
 	if (eddy_load_relaxed(&stats->promised) + more <= budget)
 		return true;
-	if (local && n % 16 != 0)
+	if (n % 16 != 0)
 		return false;
 	cut_others(h, cpu, place, more);
-	return !local || eddy_load_relaxed(&stats->promised) + more <= budget;
+	return eddy_load_relaxed(&stats->promised) + more <= budget;
 }
 
-/* What the row is to hold: as now, twice as much, or no more than it needs. */
+/* What a local row is to hold: as now, twice as much, or what it needs. */
 static unsigned
-aim(struct eddy_row_stats *s, unsigned row, bool local, unsigned had,
-    uint64_t n)
+aim(struct eddy_row_stats *s, unsigned row, unsigned had, uint64_t n)
 {
 	const struct eddy_class *class = &eddy_classes[row];
 	unsigned least = class->batch;
 
-	if (local && least * class->size <= SMALL_BATCH)
+	if (least * class->size <= SMALL_BATCH)
 		least *= 2;
-	if (had == 0 || !local)
+	if (had < least)
 		return least;
 	if (circulates(s))
 		return had * 2 < class->depth ? had * 2 : class->depth;
-	return n % 4 == 0 && had > least ? least : had;
+	return n % 4 == 0 ? least : had;
 }
 
 /*
  * The row has missed or overflowed for the n-th time: another capacity, if it
- * makes sense and the budget has it.  Returns what it is now, 0 if the row is
- * to stay closed.
+ * makes sense and the budget has it.  Returns what it is now.
  */
 static unsigned
 grow(
@@ -491,20 +516,24 @@ grow(
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
 	bool local = home_at(place) == eddy_cache_slot_home(h, cpu);
 	unsigned had = eddy_cache_capacity(eddy_cache_row(h, cpu, place));
-	unsigned want = aim(&stats->row[row], row, local, had, n);
+	unsigned want = eddy_classes[row].batch;
 	size_t size = eddy_row_size(row);
 
-	if (want == had ||
-	    (want > had &&
-		!afford(h, cpu, place, local, (want - had) * size, n)) ||
-	    !set_capacity(h, cpu, place, want))
+	if (local) {
+		want = aim(&stats->row[row], row, had, n);
+		if (want > had &&
+		    !afford(h, cpu, place, (want - had) * size, n))
+			want = had > floor_of(row) ? had : floor_of(row);
+	}
+	if (want == had || !set_capacity(h, cpu, place, want))
 		return had;
 	/*
 	 * relaxed: a statistic that decides who may grow; two at once add
 	 * twice, until the next cut.
 	 */
-	(void)eddy_add_relaxed(
-	    &stats->promised, (uint64_t)want * size - (uint64_t)had * size);
+	if (local)
+		(void)eddy_add_relaxed(&stats->promised,
+		    (uint64_t)want * size - (uint64_t)had * size);
 	return want;
 }
 
@@ -562,9 +591,11 @@ to_slabs(struct eddy_heap *h, void *const *objects, unsigned n)
 	count(h, AT(to_slabs), n);
 }
 
-/* Puts objects into the row, the last on top; what does not go, goes back. */
-static void
-stock(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
+static void send_home(struct eddy_heap *h, uint32_t cpu, uint32_t place,
+    void **objects, unsigned n);
+
+static int
+push_many(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
 {
 	unsigned restarts = 0;
 	int r;
@@ -573,8 +604,25 @@ stock(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
 		r = eddy_section_refill(
 		    my_area(), (uintptr_t)h->slots, place, objects, n);
 	while (again(h, r, &restarts));
-	if (r != EDDY_SECTION_OK)
-		to_slabs(h, objects, n);
+	return r;
+}
+
+/*
+ * Puts objects into the row, the last on top.  Of more than it may hold the
+ * first go back where others find them.
+ */
+static void
+stock(struct eddy_heap *h, uint32_t cpu, uint32_t place, void **objects,
+    unsigned n)
+{
+	unsigned room = eddy_cache_capacity(eddy_cache_row(h, cpu, place));
+	unsigned back = n > room ? n - room : 0;
+
+	if (back < n &&
+	    push_many(h, place, objects + back, n - back) == EDDY_SECTION_OK)
+		n = back;
+	if (n != 0)
+		send_home(h, cpu, place, objects, n);
 }
 
 /* A batch of the home's, out of its ring or its slabs, the first to be used
@@ -583,8 +631,15 @@ static unsigned
 refill(struct eddy_heap *h, uint32_t home, unsigned row, void **objects,
     unsigned n)
 {
-	struct eddy_arena *a = eddy_arena_of_home(h, home);
+	/* relaxed, both: a rule of thumb. */
+	uint32_t dry = eddy_load_relaxed(&h->gathers[home].dry);
+	struct eddy_arena *a;
 
+	if (!eddy_likely(dry == 0)) {
+		eddy_store_relaxed(&h->gathers[home].dry, dry - 1);
+		return 0;
+	}
+	a = eddy_arena_of_home(h, home);
 	if (a == NULL)
 		return 0;
 	/* Before there is a batch in hand. */
@@ -600,6 +655,38 @@ refill(struct eddy_heap *h, uint32_t home, unsigned row, void **objects,
 	return n;
 }
 
+static struct eddy_cell_set *my_cells(struct eddy_heap *h, uint32_t home);
+
+/* One object of another home's that is cached, without its slabs. */
+static void *
+cached_of(struct eddy_heap *h, uint32_t home, unsigned row)
+{
+	uint32_t place = eddy_place(home, row);
+	void *objects[EDDY_BATCH_MAX];
+	struct eddy_carry c = {0};
+	struct eddy_cell_set *set;
+	uint32_t n = 1;
+
+	switch (eddy_cache_attach(h)) {
+	case EDDY_CACHE_ROWS:
+		break;
+	case EDDY_CACHE_CELLS:
+		set = my_cells(h, home);
+		return set != NULL ? eddy_cells_get(&set->row[row]) : NULL;
+	default:
+		return NULL;
+	}
+	if (eddy_section_flush(my_area(), (uintptr_t)h->slots, place, objects,
+		&n) == EDDY_SECTION_OK)
+		return objects[0];
+	n = eddy_returns_take(h, place, objects, &c);
+	if (n > 1 &&
+	    eddy_returns_put(h, place, objects, n - 1, &c) == EDDY_PUT_NOWHERE)
+		to_slabs(h, objects, n - 1);
+	eddy_returns_drop(h, &c);
+	return n != 0 ? objects[n - 1] : NULL;
+}
+
 /*
  * The home has no memory: one object from another, lest memory of theirs gets
  * into a row; then from what can be called home from caches everywhere.
@@ -609,12 +696,23 @@ borrow(struct eddy_heap *h, uint32_t home, unsigned row)
 {
 	void *p;
 
-	for (unsigned tries = 0; tries < 2; tries++) {
-		for (uint32_t i = 0; i < h->n_homes; i++)
-			if (refill(h, (home + i) % h->n_homes, row, &p, 1) != 0)
-				return p;
-		if (tries == 0)
-			eddy_gather_all(h);
+	if (h->n_homes > 1) /* relaxed: a rule of thumb. */
+		eddy_store_relaxed(&h->gathers[home].dry, DRY_REFILLS);
+	for (uint32_t i = 1; i < h->n_homes; i++) {
+		uint32_t other = (home + i) % h->n_homes;
+
+		p = cached_of(h, other, row);
+		if (p != NULL || refill(h, other, row, &p, 1) != 0)
+			return p;
+	}
+	eddy_gather_all(h);
+	for (uint32_t i = 0; i < h->n_homes; i++) {
+		uint32_t other = (home + i) % h->n_homes;
+
+		/* relaxed: now each is asked. */
+		eddy_store_relaxed(&h->gathers[other].dry, 0);
+		if (refill(h, other, row, &p, 1) != 0)
+			return p;
 	}
 	return NULL;
 }
@@ -674,23 +772,29 @@ carry_to(struct eddy_heap *h, uint32_t cpu, struct eddy_carry *c)
 		count(h, AT(rmws), c->rmws);
 }
 
-/* A batch from the ring of the slot's home, or n objects from slabs. */
+/*
+ * A batch from the ring of the slot's home, or objects from slabs, for a row
+ * that may hold so many.
+ */
 static unsigned
-restock(
-    struct eddy_heap *h, uint32_t cpu, unsigned row, void **objects, unsigned n)
+restock(struct eddy_heap *h, uint32_t cpu, unsigned row, void **objects,
+    unsigned capacity)
 {
 	uint32_t home = eddy_cache_slot_home(h, cpu);
+	struct eddy_row_stats *s = &eddy_cache_stats(h, cpu)->row[row];
 	struct eddy_carry c;
-	unsigned got;
+	unsigned got = 0;
 
-	carry_from(h, &c);
-	got = eddy_returns_take(h, eddy_place(home, row), objects, &c);
-	carry_to(h, cpu, &c);
+	if (capacity != 0) {
+		carry_from(h, &c);
+		got = eddy_returns_take(h, eddy_place(home, row), objects, &c);
+		carry_to(h, cpu, &c);
+	}
 	if (got != 0) {
 		count(h, AT(ring_takes), 1);
 		count(h, AT_ROW(row, back), got);
 	} else {
-		got = refill(h, home, row, objects, n);
+		got = refill(h, home, row, objects, modest(s, row, capacity));
 	}
 	count(h, AT_ROW(row, in), got);
 	return got;
@@ -719,11 +823,11 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 		want = grow(h, cpu, eddy_place(home, row), row,
 		    eddy_load_relaxed(&s->refills));
 		count(h, AT_ROW(row, refills), 1);
-		n = restock(h, cpu, row, objects, modest(s, row, want));
+		n = restock(h, cpu, row, objects, want);
 		if (n == 0)
 			return borrow(h, home, row);
 		if (n > 1)
-			stock(h, eddy_place(home, row), objects, n - 1);
+			stock(h, cpu, eddy_place(home, row), objects, n - 1);
 		return objects[n - 1];
 	}
 	home = eddy_cache_home(h);
@@ -942,14 +1046,20 @@ eddy_cache_large(struct eddy_heap *h, size_t size, size_t align, bool zero)
 {
 	uint32_t home = eddy_cache_home(h);
 
+	/* What no arena can ever have is not worth emptying caches for. */
+	if (size > (size_t)h->n_chunks * EDDY_CHUNK ||
+	    align > (size_t)h->n_chunks * EDDY_CHUNK_PAGES)
+		return NULL;
 	for (unsigned tries = 0; tries < 2; tries++) {
 		for (uint32_t i = 0; i < h->n_homes; i++) {
 			struct eddy_arena *a =
 			    eddy_arena_of_home(h, (home + i) % h->n_homes);
-			void *p = a != NULL ? eddy_large_alloc(
-						  h, a, size, align, zero)
-					    : NULL;
+			void *p;
 
+			if (a == NULL)
+				continue;
+			eddy_gather_note(h, a);
+			p = eddy_large_alloc(h, a, size, align, zero);
 			if (p != NULL)
 				return p;
 		}

@@ -162,6 +162,9 @@ void *eddy_cache_large(
 /* Frees an object whose tag says that it may be cached. */
 void eddy_cache_free(struct eddy_heap *h, void *p, uint32_t tag);
 
+/* Counts anew what the rows of a CPU may hold: some were closed. */
+void eddy_cache_recount(struct eddy_heap *h, uint32_t cpu);
+
 /* Gives back to the arenas what the calling CPU's rows hold. */
 void eddy_cache_flush(struct eddy_heap *h);
 

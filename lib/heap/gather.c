@@ -11,8 +11,7 @@ struct drain {
 	struct eddy_heap *h;
 	unsigned cpu;
 	uint32_t home;
-	uint32_t gen[EDDY_N_ROWS];   /* 0: nothing to be drained */
-	uint64_t bytes[EDDY_N_ROWS]; /* that it might hold */
+	uint32_t gen[EDDY_N_ROWS]; /* 0: nothing to be drained */
 };
 
 static struct eddy_row *
@@ -95,7 +94,6 @@ static void
 drain(struct eddy_heap *h, unsigned cpu, uint32_t home)
 {
 	struct drain d = {.h = h, .cpu = cpu, .home = home};
-	uint64_t closed = 0;
 	bool any = false;
 
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++)
@@ -105,12 +103,9 @@ drain(struct eddy_heap *h, unsigned cpu, uint32_t home)
 		return;
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
 		/* D3.  relaxed: made visible by the barrier. */
-		if (d.gen[row] % 4 == EDDY_ROW_STOPPING) {
-			d.bytes[row] = eddy_cache_capacity(row_at(&d, row)) *
-				       eddy_row_size(row);
+		if (d.gen[row] % 4 == EDDY_ROW_STOPPING)
 			eddy_store_relaxed(
 			    &row_at(&d, row)->limits, EDDY_ROW_CLOSED);
-		}
 	}
 	/* D4: no section that saw the limits open goes on. */
 	if (eddy_os_membarrier(cpu) != 0)
@@ -122,15 +117,13 @@ drain(struct eddy_heap *h, unsigned cpu, uint32_t home)
 		 * D5, ROW-F2: what the barrier made visible, to who helps.
 		 * Fails if the owner opened the row, or another marked it.
 		 */
-		if (gen % 4 == EDDY_ROW_STOPPING &&
-		    eddy_cas_release(&row_at(&d, row)->gen, &gen,
-			in_phase(gen, EDDY_ROW_DRAINED)))
-			closed += d.bytes[row];
+		if (gen % 4 == EDDY_ROW_STOPPING)
+			(void)eddy_cas_release(&row_at(&d, row)->gen, &gen,
+			    in_phase(gen, EDDY_ROW_DRAINED));
 		if (d.gen[row] != 0)
 			take_all(&d, row);
 	}
-	/* relaxed: a statistic that decides who may grow. */
-	(void)eddy_add_relaxed(&eddy_cache_stats(h, cpu)->promised, -closed);
+	eddy_cache_recount(h, cpu);
 }
 
 /* Rows for objects of the home on all CPUs of others, or on all CPUs. */

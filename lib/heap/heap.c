@@ -24,8 +24,6 @@
 #define DUMMY_SLOTS 2
 /* Rings of one home. */
 #define RING_BYTES (EDDY_HOME_ROWS * sizeof(struct eddy_ring))
-/* Segments for each home, if it is to have an arena of its own. */
-#define MIN_SEGMENTS 4
 /* Places for the first chunk, one of them at random: in ranges of 64 GiB on. */
 #define RANDOM_CHUNKS 256
 
@@ -231,7 +229,7 @@ find_homes(struct eddy_heap *h, const struct plan *p)
 	eddy_placement_find(
 	    places, h->opts.numa, h->opts.home, h->opts.topology);
 	if (places->n_homes > p->max_homes ||
-	    places->n_homes * MIN_SEGMENTS > p->n_segments) {
+	    places->n_homes * EDDY_MIN_SEGMENTS > p->n_segments) {
 		/* One for all nodes: memory lies where it is touched. */
 		places->n_homes = 1;
 		places->bind = false;

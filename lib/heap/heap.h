@@ -124,7 +124,7 @@ struct eddy_arena {
 	 */
 	_Atomic uint32_t spare;
 	_Atomic uint32_t spare_segment;
-	/* Chunks that it took from its segments, so far.  W, R: any CPU.
+	/* Times that it took chunks from its segments.  W, R: any CPU.
 	 * O: none: a count. */
 	_Atomic uint32_t n_grown;
 };
@@ -173,6 +173,11 @@ struct eddy_ring {
 struct eddy_gather {
 	/* So many.  W, R: any CPU.  O: none: a rule of thumb. */
 	_Atomic uint32_t epoch;
+	/*
+	 * Refills for which the home's arena is passed by: it had no memory,
+	 * and to ask the kernel again each time is slow.  The same.
+	 */
+	_Atomic uint32_t dry;
 	/* When the last one was, in seconds.  The same. */
 	_Atomic uint32_t time;
 	/* Chunks that the arena had taken when it was looked at.  The same. */
@@ -185,6 +190,8 @@ struct eddy_gather {
  */
 #define EDDY_HOME_NONE  63
 #define EDDY_MAX_ARENAS 4095
+/* Segments of the range for each arena: with fewer there is none of its own. */
+#define EDDY_MIN_SEGMENTS 4
 
 static_assert(EDDY_MAX_HOMES <= EDDY_HOME_NONE, "a home of its own");
 

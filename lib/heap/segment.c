@@ -261,10 +261,33 @@ adapt_segments(
 	return true;
 }
 
+/* Segments and chunks that are kept although they are empty. */
+static void
+retire_spares(struct eddy_heap *h)
+{
+	/* relaxed: one that is made just now keeps its spares. */
+	uint32_t n = eddy_load_relaxed(&h->n_arenas);
+
+	for (uint32_t i = 1; i <= n; i++) {
+		struct eddy_arena *a = eddy_arena_at(h, i);
+		uint32_t spare;
+
+		if (a == NULL)
+			continue;
+		eddy_chunk_retire_spare(h, a);
+		/* relaxed: a hint; retirement is a CAS on every word. */
+		spare = eddy_xchg_relaxed(&a->spare_segment, 0);
+		if (spare != 0 && eddy_runset_retire(&a->chunks, spare - 1))
+			eddy_segments_put(h, spare - 1, 1);
+	}
+}
+
 static bool
 claim_segments(struct eddy_heap *h, struct eddy_arena *a, uint32_t n,
     uint32_t align, uint32_t *ret)
 {
+	if (!find_segments(h, n, align, ret))
+		retire_spares(h);
 	/* Goes round only where another took or put a segment. */
 	while (find_segments(h, n, align, ret)) {
 		if (!take_segments(h, *ret, n))
@@ -290,27 +313,6 @@ eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n)
 		eddy_store_relaxed(&segment_at(h, i)->map.owner, 0);
 	}
 	put_bits(h, segment, n);
-}
-
-/* Segments and chunks that are kept although they are empty. */
-static void
-retire_spares(struct eddy_heap *h)
-{
-	/* relaxed: one that is made just now keeps its spares. */
-	uint32_t n = eddy_load_relaxed(&h->n_arenas);
-
-	for (uint32_t i = 1; i <= n; i++) {
-		struct eddy_arena *a = eddy_arena_at(h, i);
-		uint32_t spare;
-
-		if (a == NULL)
-			continue;
-		eddy_chunk_retire_spare(h, a);
-		/* relaxed: a hint; retirement is a CAS on every word. */
-		spare = eddy_xchg_relaxed(&a->spare_segment, 0);
-		if (spare != 0 && eddy_runset_retire(&a->chunks, spare - 1))
-			eddy_segments_put(h, spare - 1, 1);
-	}
 }
 
 /*
@@ -457,6 +459,8 @@ eddy_chunks_claim(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
 		int err = make_ready(h, r.id, r.pos, n);
 
 		if (err == 0) {
+			/* relaxed: a count. */
+			(void)eddy_add_relaxed(&a->n_grown, 1);
 			*ret_chunk =
 			    r.id * (uint32_t)EDDY_SEGMENT_CHUNKS + r.pos;
 			return true;
