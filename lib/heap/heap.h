@@ -191,7 +191,7 @@ struct eddy_gather {
 #define EDDY_HOME_NONE  63
 #define EDDY_MAX_ARENAS 4095
 /* Segments of the range for each arena: with fewer there is none of its own. */
-#define EDDY_MIN_SEGMENTS 4
+#define EDDY_MIN_SEGMENTS 2
 
 static_assert(EDDY_MAX_HOMES <= EDDY_HOME_NONE, "a home of its own");
 
