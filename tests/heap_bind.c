@@ -731,8 +731,11 @@ main(int argc, char **argv)
 		       ? strtoull(getenv("EDDY_SEED"), NULL, 0)
 		       : (uint64_t)getpid() * 2654435761u;
 	probe_small_pages();
-	if (argc > 1 && strcmp(argv[1], "limited") == 0)
+	if (argc > 1 && strcmp(argv[1], "limited") == 0) {
+		/* Its points are for the log. */
+		(void)dup2(STDERR_FILENO, STDOUT_FILENO);
 		return limited();
+	}
 	tap_diag("EDDY_SEED=%llu", (unsigned long long)tap.seed);
 	(void)unsetenv("EDDY_CONF");
 	tap_guard(120);

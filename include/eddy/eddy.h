@@ -95,8 +95,8 @@ void free_aligned_sized(void *p, size_t alignment, size_t size) __THROW;
  *            as it was.
  *
  * An arena lasts as long as the process.  Used, it has whole GiB of addresses
- * of the range (option lg_range) to itself, and some ten mappings; unused, one
- * page of memory.
+ * of the range (option lg_range) to itself, some ten mappings, and 50 KiB of
+ * memory for itself; unused, 8 KiB.
  *
  * THREADS    MT-safe, async-signal-safe; waits for nobody
  * COST       some system calls; reads sysfs for a node that had no memory when
