@@ -42,6 +42,7 @@ static const struct {
     {SYS_openat, EMFILE, "openat"},
     {SYS_read, EIO, "read"},
     {SYS_getrandom, ENOSYS, "getrandom"},
+    {SYS_mbind, EPERM, "mbind"},
 };
 
 /* ---- the child ---- */
