@@ -185,6 +185,22 @@ fail a gather -DCLOCKFIRST
 fail a gather -DBLINDSTAMP
 fail a gather -DFLAG
 fail q gather -DNOTEFIRST
+pass q bind -DMOVERS=1 -DCLAIMS=2
+pass a bind
+pass a bind -DCLAIMS=2 -DOTHERS=0
+pass a bind -DCLAIMS=2 -DOTHERS=0 -DMOVERS=1 -DMOVES=2
+fail q bind -DBLINDCLAIM
+fail a bind -DVALUEONLY
+fail a bind -DNOTAG
+fail a bind -DONCE
+fail a bind -DOWNERLATE
+fail a bind -DMAPONCE
+fail a bind -DCLAIMS=2 -DOTHERS=0 -DMOVERS=1 -DMOVES=2 -DMAPQUIET
+fail a bind -DUNKNOWNFIRST
+fail a bind -DSAYWHAT
+fail a bind -DNOLOOK
+fail a bind -DOWNERONLY
+fail a bind -DNODEONLY
 pass q slot
 pass q slot -DDRAINERS=0
 pass a slot -DDRAINERS=2
