@@ -147,7 +147,7 @@ run_dynamic() {
 
 run_static() {
 	rm -f "$made/libeddy.a"
-	$target-ar rcs "$made/libeddy.a" "$made"/lib_*.o &&
+	$target-ar rcs "$made/libeddy.a" "$made"/lib_*.o "$made"/numa_*.o &&
 		$target-gcc -O1 -fno-builtin -pthread -static \
 			"$made/program.c" "$made/libeddy.a" \
 			-o "$made/static" &&
