@@ -74,6 +74,9 @@ def run(n):
     except Exception as e:
         bad.append('%d: %r' % (n, e))
 
+c = Client()
+c.s.sendall(b'flush_all\r\n') # what an earlier run has left
+assert c.f.readline() == b'OK\r\n'
 threads = [threading.Thread(target=run, args=(i,)) for i in range(CLIENTS)]
 [t.start() for t in threads]
 [t.join() for t in threads]
