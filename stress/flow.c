@@ -38,7 +38,7 @@ enum {
 	LEAK_BYTES = 8192,       /* what libc keeps for its cached stacks */
 	FIXED_SLACK = 12 << 20,  /* metadata, stacks, chunks of many classes,
 				    what was stranded between looks */
-	GROWTH_BYTES = 12 << 20, /* six chunks */
+	GROWTH_BYTES = 20 << 20, /* ten chunks; a starved run took seven */
 	HOLES = 16               /* a 16th of the height: free objects in
 				    slabs, and pages between runs, of a mixture */
 };
