@@ -163,6 +163,7 @@ run_machine()
 	booted=$!
 	wait $booted
 	status=$?
+	booted=
 	if [ "$status" -ne 0 ]; then
 		echo "not ok - it comes to its end (status $status)"
 	fi
@@ -172,6 +173,7 @@ run_machine()
 # One of the lanes: takes the next machine that no other has taken.
 lane()
 {
+	booted=
 	trap 'kill $booted 2>/dev/null; exit 99' TERM
 	while read -r name rest; do
 		mkdir "$tap_work/taken-$name" 2>/dev/null || continue
@@ -223,6 +225,8 @@ while [ "$jobs" -gt 0 ]; do
 done
 # shellcheck disable=SC2086 # a list of ids
 wait $lanes
+# They are gone: their ids may be others' now.
+tap_pids=
 while read -r name _; do
 	publish "$name"
 done <"$tap_work/machines"
