@@ -161,11 +161,12 @@ full_node()
 	verdict $? 'threads that outgrow their node get memory of others'
 }
 
-# Rooms of the library on their own, where /sys has several nodes.
+# Rooms of the library on their own, where /sys has several nodes.  Others make
+# up their homes and take it that all memory lies on one node.
 rooms()
 {
-	for program in numa_oracle numa_policy numa_topology heap_bind \
-		ctl_nodes; do
+	for program in numa_oracle numa_placement numa_policy numa_topology \
+		numa_usable heap_homes ctl_bleed ctl_stats; do
 		[ ! -x /t/$program ] || point $program /t/$program
 	done
 }

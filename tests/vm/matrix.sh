@@ -66,11 +66,11 @@ needs readelf binutils
 # programs FOLDER - an option for each program of a folder that goes along
 programs()
 {
-	for program in "$1"/front_* "$1"/env_* "$1"/numa_* "$1"/heap_bind \
-		"$1"/ctl_nodes "$1"/arch_sections "$1"/mixed "$1"/churn \
+	for program in "$1"/front_* "$1"/env_* "$1"/numa_* "$1"/heap_* \
+		"$1"/ctl_* "$1"/arch_sections "$1"/mixed "$1"/churn \
 		"$1"/limits "$1"/moves "$1"/node_arenas "$1"/policy; do
 		case ${program##*/} in
-		*.*) continue ;;
+		*.* | ctl_child*) continue ;;
 		esac
 		[ ! -f "$program" ] || printf ' -f %s' "$program"
 	done
