@@ -29,7 +29,7 @@ usage()
 }
 
 # What a target needs: package, the file that shows it is there without dpkg,
-# and why.  "all" is needed by every target.
+# and why.  "all" is needed by every target; bench-X needs what bench does.
 packages()
 {
 	cat <<-'EOF'
@@ -39,11 +39,19 @@ packages()
 	all gcc gcc compiles
 	all libc6-dev - headers of the C library
 	all make make runs the build
+	all libjansson-dev - eddyctl writes and reads JSON by it
+	all libncurses-dev - eddyctl top draws by it
+	all liburcu-dev - deferred frees, their tests and bench
+	check chromium chromium draws the page of eddyctl map
+	check tmux tmux a terminal for eddyctl top
 	check g++ g++ tests operator new and delete
 	check python3 python3 a program run on the library, and the tests' tool
 	check redis-server redis-server a server run on the library
 	check redis-tools redis-benchmark loads redis-server
 	check memcached memcached a server run on the library
+	check bind9 - a server run on the library, which calls mallocx
+	check bind9-dnsutils dig asks it
+	check varnish - a server run on the library
 	check git git a program run on the library
 	check sqlite3 sqlite3 a program run on the library
 	check postgresql - a server run on the library
@@ -53,9 +61,15 @@ packages()
 	check qemu-user qemu-x86_64 an emulator that the library must bear
 	check strace strace counts system calls
 	check gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc builds for aarch64
+	check libc6-dev-arm64-cross - its headers and its C library
 	check qemu-system-x86 qemu-system-x86_64 other kernels, nodes
 	check qemu-system-arm qemu-system-aarch64 aarch64, its page sizes
 	check cpio cpio packs what they boot
+	check libjemalloc-dev jeprof reads heap profiles
+	check google-perftools google-pprof reads heap profiles
+	check python3-prometheus-client - reads what eddyctl exports
+	check gnuplot-nox gnuplot eddyctl plots by it
+	check zsh zsh parses the completion of eddyctl
 	check libjemalloc2 - the peer that a test must see fail
 	check libnuma-dev - sees the machine for itself, to compare
 	check pkg-config pkg-config tests the installed package files
@@ -64,6 +78,7 @@ packages()
 	demo redis-tools redis-benchmark loads redis-server
 	demo python3 python3 a program run on the library
 	vm gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc builds for aarch64
+	vm libc6-dev-arm64-cross - its headers and its C library
 	vm qemu-system-x86 qemu-system-x86_64 other kernels, nodes
 	vm qemu-system-arm qemu-system-aarch64 aarch64, its page sizes
 	vm cpio cpio packs what they boot
@@ -77,7 +92,8 @@ packages()
 	bench libjemalloc2 - a peer
 	bench libmimalloc2.0 - a peer
 	bench libtcmalloc-minimal4 - a peer
-	bench python3 python3 compares, draws the plot
+	bench python3 python3 compares
+	bench gnuplot-nox gnuplot draws the plots
 	bench strace strace counts system calls
 	EOF
 }
@@ -86,7 +102,7 @@ packages()
 missing()
 {
 	packages | while read -r target package _ why; do
-		[ "$target" = all ] || [ "$target" = "$1" ] || continue
+		[ "$target" = all ] || [ "$target" = "${1%%-*}" ] || continue
 		dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null |
 			grep -q '^install ok installed$' ||
 			printf '%s %s\n' "$package" "$why"
@@ -97,7 +113,7 @@ missing()
 missing_programs()
 {
 	packages | while read -r target _ program _; do
-		[ "$target" = all ] || [ "$target" = "$1" ] || continue
+		[ "$target" = all ] || [ "$target" = "${1%%-*}" ] || continue
 		[ "$program" = - ] ||
 			command -v "$program" >/dev/null 2>&1 ||
 			printf '%s ' "$program"

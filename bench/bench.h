@@ -51,8 +51,19 @@ extern const struct bench_workload bench_sized[];
 extern const struct bench_workload bench_threaded[];
 extern const struct bench_workload bench_flow[];
 extern const struct bench_workload bench_memory[];
+extern const struct bench_workload bench_pool[];
+extern const struct bench_workload bench_zero[];
+extern const struct bench_workload bench_reclaim[];
 
 int bench_fork_run(const struct bench_params *params, struct bench_result *ret);
+int bench_latency_run(
+    const struct bench_params *params, struct bench_result *ret);
+int bench_steady_run(
+    const struct bench_params *params, struct bench_result *ret);
+int bench_lives_run(
+    const struct bench_params *params, struct bench_result *ret);
+int bench_hint_run(const struct bench_params *params, struct bench_result *ret);
+int bench_thp_run(const struct bench_params *params, struct bench_result *ret);
 
 /* One measured stretch, on the wall clock and on the process's CPU clock. */
 struct bench_span {
@@ -72,6 +83,8 @@ void bench_extra(struct bench_result *ret, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void bench_run_blocks(
     bench_block *block, void *ctx, unsigned ms, struct bench_result *ret);
+void *bench_mixed_create(const struct bench_params *params);
+uint64_t bench_mixed_block(void *mixed);
 void bench_sleep_us(unsigned us);
 void bench_sleep_ms(unsigned ms);
 
@@ -81,7 +94,17 @@ size_t bench_mapped_kb(void);
 uint64_t bench_random(uint64_t *state);
 uint16_t *bench_table_index(size_t limit, uint64_t seed);
 uint16_t *bench_table_sizes(const char *dist, size_t size, uint64_t seed);
+size_t bench_random_size(uint64_t *state, size_t least, unsigned octaves);
+void bench_write_all(void *p, size_t n_bytes);
 _Noreturn void bench_die(const char *what);
+
+/*
+ * A script that leads the workload (harness.py) hears of each step, and the
+ * workload goes on when told. Without one nothing is said, nobody waits.
+ */
+bool bench_is_led(void);
+void bench_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void bench_step(const char *name);
 
 struct bench_memory_use {
 	size_t rss_kb;

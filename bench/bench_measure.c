@@ -174,6 +174,21 @@ bench_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
+/*
+ * Sizes of all magnitudes from least on, each doubling with as many bytes as
+ * any other: an object is half as likely to be twice as large.
+ */
+size_t
+bench_random_size(uint64_t *state, size_t least, unsigned octaves)
+{
+	const uint64_t r = bench_random(state);
+	const unsigned octave =
+	    (unsigned)__builtin_ctzll(r | (uint64_t)1 << (octaves - 1));
+
+	least <<= octave;
+	return least + (size_t)(r >> 32) % least;
+}
+
 /* BENCH_TABLE random numbers below limit (at most 65536). */
 uint16_t *
 bench_table_index(size_t limit, uint64_t seed)
@@ -251,6 +266,49 @@ bench_table_sizes(const char *dist, size_t size, uint64_t seed)
 		while (small && t[i] > 1024);
 	}
 	return t;
+}
+
+/* Writes to every page, as a program fills what it asked for. */
+void
+bench_write_all(void *p, size_t n_bytes)
+{
+	for (size_t i = 0; i < n_bytes; i += 4096)
+		((volatile char *)p)[i] = 1;
+	((volatile char *)p)[n_bytes - 1] = 1;
+}
+
+bool
+bench_is_led(void)
+{
+	return getenv("EDDY_BENCH_STEPS") != NULL;
+}
+
+/* A line for the script. Allocates nothing. */
+void
+bench_tell(const char *fmt, ...)
+{
+	char line[256];
+	va_list ap;
+	int n;
+
+	if (!bench_is_led())
+		return;
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(line) ||
+	    write(1, line, (size_t)n) != n)
+		bench_die("cannot tell the script");
+}
+
+void
+bench_step(const char *name)
+{
+	char c;
+
+	bench_tell("%s\n", name);
+	if (bench_is_led() && read(0, &c, 1) != 1)
+		bench_die("the script has gone");
 }
 
 static size_t

@@ -184,5 +184,9 @@ const struct bench_workload bench_memory[] = {
     {"resident", resident_run,
 	"resident/live after mode=peak or mode=shift (count, dist)"},
     {"fork", bench_fork_run, "count idle children (mode=idle, busy)"},
+    {"lives", bench_lives_run,
+	"resident when count short-lived are gone (mode=hints)"},
+    {"hint", bench_hint_run,
+	"a pair of malloc and free (mode=short, long, near, at_least)"},
     {NULL, NULL, NULL},
 };

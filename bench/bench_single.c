@@ -99,10 +99,11 @@ burst_run(const struct bench_params *params, struct bench_result *ret)
 	return 0;
 }
 
-static uint64_t
-mixed_block(void *ctx)
+/* Replaces 2,000 random objects of a live set that bench_mixed_create made. */
+uint64_t
+bench_mixed_block(void *mixed)
 {
-	struct single *s = ctx;
+	struct single *s = mixed;
 	void **slots = s->slots;
 	size_t at_size = s->at_size;
 	size_t at_order = s->at_order;
@@ -123,21 +124,27 @@ mixed_block(void *ctx)
 	return 2000;
 }
 
+void *
+bench_mixed_create(const struct bench_params *params)
+{
+	struct single *s = bench_map(sizeof(*s));
+
+	s->slots = bench_map(params->count * sizeof(void *));
+	s->sizes = bench_table_sizes(params->dist, params->size, 2);
+	s->order = bench_table_index(params->count, 3);
+	for (size_t i = 0; i < params->count; i++) {
+		s->slots[i] = malloc(s->sizes[i % BENCH_SIZES]);
+		bench_use(s->slots[i]);
+	}
+	return s;
+}
+
 /* A live set of count objects; each operation replaces a random one. */
 static int
 mixed_run(const struct bench_params *params, struct bench_result *ret)
 {
-	struct single s = {
-	    .slots = bench_map(params->count * sizeof(void *)),
-	    .sizes = bench_table_sizes(params->dist, params->size, 2),
-	    .order = bench_table_index(params->count, 3),
-	};
-
-	for (size_t i = 0; i < params->count; i++) {
-		s.slots[i] = malloc(s.sizes[i % BENCH_SIZES]);
-		bench_use(s.slots[i]);
-	}
-	bench_run_blocks(mixed_block, &s, params->ms, ret);
+	bench_run_blocks(
+	    bench_mixed_block, bench_mixed_create(params), params->ms, ret);
 	return 0;
 }
 

@@ -7,6 +7,8 @@ Allocators are compared by that ratio: how far apart two CPUs are may change
 from run to run where a hypervisor places them, and with it all times.
 """
 
+import harness
+
 DEBIAN = ["glibc", "jemalloc", "mimalloc", "tcmalloc"]
 BARE = 1.2    # times the ring without malloc
 PEER = 0.5    # times the best of Debian's
@@ -40,11 +42,6 @@ def over(a, b):
     return "%.2f" % (a / b) if a is not None and b else "-"
 
 
-def head(columns):
-    return ["| " + " | ".join(columns) + " |",
-            "|---" + "|--:" * (len(columns) - 1) + "|"]
-
-
 def markdown(data, table):
     names = data["allocators"]
     rows = by_name(table)
@@ -54,7 +51,7 @@ def markdown(data, table):
     columns = ["workload", "bare"] + names
     if "eddy" in names:
         columns += ["eddy/hand", "eddy/Debian's best", "eddy/others' best"]
-    out += head(columns)
+    out += harness.table_head(columns)
     for t in table:
         name, cells = t["row"]["name"], t["cells"]
         bare = sorted(c["bare_ns"] for c in cells.values() if "bare_ns" in c)
@@ -77,8 +74,8 @@ def markdown(data, table):
         out.append("| " + " | ".join(line) + " |")
     out += ["", "Peak resident memory in MiB, page tables in, the harness's "
             "own tables out", ""]
-    out += head(["workload"] + names +
-                (["eddy/best"] if "eddy" in names else []))
+    out += harness.table_head(["workload"] + names +
+                              (["eddy/best"] if "eddy" in names else []))
     for t in table:
         cells = t["cells"]
         line = [t["row"]["name"]]

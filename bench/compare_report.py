@@ -1,27 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Statistics, tables and plots of bench/compare."""
 
-import json
 import math
 import os
 import statistics
-import subprocess
 import sys
 
 import compare_flow
+import compare_zero
+import harness
 
 PEERS = ["glibc", "jemalloc", "mimalloc", "tcmalloc"]
 LEAN = ["jemalloc", "mimalloc", "tcmalloc"]  # whose peak memory is the mark
 FRONT = ("pair_", "burst_", "mixed")
 SLACK = 0.05
-
-
-def quartiles(v):
-    v = sorted(v)
-    if len(v) < 3:
-        return v[0], statistics.median(v), v[-1]
-    q = statistics.quantiles(v, n=4, method="inclusive")
-    return q[0], q[1], q[2]
 
 
 def peak_kb(run):
@@ -37,7 +29,7 @@ def summarize(data):
         cells = {}
         for name, runs in data["runs"].get(row["name"], {}).items():
             v = [r[data["metric"]] for r in runs]
-            q1, mid, q3 = quartiles(v)
+            q1, mid, q3 = harness.quartiles(v)
             c = {"ns": mid, "q1": q1, "q3": q3, "min": min(v), "max": max(v),
                  "spread": (q3 - q1) / 2 / mid if mid else 0.0,
                  "peak_kb": statistics.median(peak_kb(r) for r in runs),
@@ -46,7 +38,7 @@ def summarize(data):
             for key in ("after_ratio", "full_ratio", "build_ns_per_op",
                         "bare_ns", "bare_ratio"):
                 if key in runs[0]:
-                    q1, mid, q3 = quartiles([r[key] for r in runs])
+                    q1, mid, q3 = harness.quartiles([r[key] for r in runs])
                     c[key] = mid
                     c[key + "_spread"] = (q3 - q1) / 2 / mid if mid else 0.0
             if "points" in runs[0]:
@@ -100,11 +92,9 @@ def number(x):
 
 
 def about(data):
-    m = data["machine"]
-    return ("%s, %s CPUs, Linux %s, %s; huge pages: %s; medians of %d rounds%s"
-            "\n" % (m["cpu"], m["n_cpus"], m["kernel"], m["libc"],
-                    m["huge_pages"], data["rounds"],
-                    ", quick" if data["quick"] else ""))
+    return ("%s; medians of %d rounds%s\n"
+            % (harness.about(data["machine"]), data["rounds"],
+               ", quick" if data["quick"] else ""))
 
 
 def markdown(data, table):
@@ -114,8 +104,7 @@ def markdown(data, table):
     out = ["ns per operation (%s times CPUs in use), ± half the quartile "
            "distance; the best peer in bold" % what, ""]
     head = ["workload"] + names + (["eddy/best"] if has else [])
-    out += ["| " + " | ".join(head) + " |",
-            "|---" + "|--:" * (len(head) - 1) + "|"]
+    out += harness.table_head(head)
     for t in table:
         line = [t["row"]["name"]]
         for n in names:
@@ -141,8 +130,7 @@ def markdown(data, table):
     out += ["", "Peak resident memory in MiB, page tables in, the harness's "
             "own tables out", ""]
     head = ["workload"] + names + (["eddy/best"] if has else [])
-    out += ["| " + " | ".join(head) + " |",
-            "|---" + "|--:" * (len(head) - 1) + "|"]
+    out += harness.table_head(head)
     for t in table:
         line = [t["row"]["name"]]
         line += ["%.1f" % (t["cells"][n]["peak_kb"] / 1024)
@@ -268,18 +256,9 @@ def plot(data, table, out):
     panels = 1 + (sizes[1] > 0) + (sizes[2] > 1)
     script = SCRIPT + (CURVE if sizes[1] else "") + \
         (SCALE if sizes[2] > 1 else "")
-    with open(os.path.join(out, "plot.gp"), "w", encoding="ascii") as f:
-        f.write(script % {"out": "plot.svg", "data": "plot.dat",
-                          "panels": panels, "height": 420 * panels,
-                          "last": 1 + len(data["allocators"])})
-    try:
-        p = subprocess.run(["gnuplot", "plot.gp"], cwd=out, text=True,
-                           capture_output=True, check=False)
-    except OSError:
-        return "no plot: gnuplot is missing (apt-get install gnuplot-nox)"
-    if p.returncode != 0:
-        return "no plot: gnuplot: " + p.stderr.strip()[-200:]
-    return "plot in " + os.path.join(out, "plot.svg")
+    return harness.draw(out, "plot", script % {
+        "out": "plot.svg", "data": "plot.dat", "panels": panels,
+        "height": 420 * panels, "last": 1 + len(data["allocators"])})
 
 
 def write(data, out, strict):
@@ -287,13 +266,17 @@ def write(data, out, strict):
     os.makedirs(out, exist_ok=True)
     all_rows = summarize(data)
     flow = [t for t in all_rows if t["row"].get("table") == "flow"]
-    table = [t for t in all_rows if t not in flow]
-    goals = targets(table) + compare_flow.targets(flow)
+    zero = [t for t in all_rows if t["row"].get("table") == "zero"]
+    table = [t for t in all_rows if t not in flow and t not in zero]
+    goals = (targets(table) + compare_flow.targets(flow) +
+             compare_zero.targets(zero))
     text = about(data) + "\n"
     if table:
         text += markdown(data, table) + "\n"
     if flow:
-        text += compare_flow.markdown(data, flow)
+        text += compare_flow.markdown(data, flow) + "\n"
+    if zero:
+        text += compare_zero.markdown(data, zero)
     data["summary"] = {
         "workloads": {t["row"]["name"]: {"best": t["best"],
                                          "allocators": t["cells"]}
@@ -302,20 +285,16 @@ def write(data, out, strict):
         "growth": {n: growth(table, n) for n in data["allocators"]},
         "targets": goals,
     }
-    with open(os.path.join(out, "results.json"), "w", encoding="utf-8") as f:
-        json.dump(data, f, indent=1)
-    with open(os.path.join(out, "results.md"), "w", encoding="utf-8") as f:
-        f.write(text)
-    print(text)
+    harness.write_results(out, "results", data, text)
     for met, goal in goals:
         print("%-6s %s" % ("met" if met else "MISSED", goal))
     noisy = sorted(t["row"]["name"] for t in all_rows
-                   if any(c["noise"] > 0.08 for c in t["cells"].values()))
+                   if any(c["noise"] > harness.NOISE for c in t["cells"].values()))
     if noisy:
         print("other work ran beside: " + " ".join(noisy))
     print("%d s; results in %s/results.json; %s"
           % (data["took_s"], out,
-             plot(data, table, out) if table else "no plot: flow.tab alone"))
+             plot(data, table, out) if table else "no plot: not workloads.tab"))
     if data["errors"]:
         print("%d runs failed" % len(data["errors"]), file=sys.stderr)
         return 1

@@ -28,7 +28,10 @@ static const struct bench_workload *const rooms[] = {
     bench_sized,
     bench_threaded,
     bench_flow,
+    bench_zero,
     bench_memory,
+    bench_reclaim,
+    bench_pool,
 };
 
 static void

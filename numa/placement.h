@@ -27,7 +27,8 @@
 #include "lib/ctl/ctl_gen.h" /* EDDY_NUMA_LOCAL ..., EDDY_HOME_NODE ... */
 #include "numa/topology.h"
 
-#define EDDY_MAX_HOMES    62
+/* So many that their rows fit into a slot. */
+#define EDDY_MAX_HOMES    (EDDY_LG_QUANTUM == 3 ? 55 : 62)
 #define EDDY_HOME_UNKNOWN 255
 
 struct eddy_placement {

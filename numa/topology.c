@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "lib/base/chars.h"
 #include "lib/os/os.h"
 
 /* Larger numbers are garbage, smaller ones may be beyond the tables. */
@@ -30,15 +31,11 @@ add(struct path *p, const char *s)
 static void
 add_number(struct path *p, unsigned v)
 {
-	char buf[12];
-	char *s = buf + sizeof(buf) - 1;
+	char buf[EDDY_DIGITS_MAX + 1];
+	char *end = buf + EDDY_DIGITS_MAX;
 
-	*s = '\0';
-	do {
-		*--s = (char)('0' + v % 10);
-		v /= 10;
-	} while (v != 0);
-	add(p, s);
+	*end = '\0';
+	add(p, eddy_digits(end, v));
 }
 
 /* What is left of a file. */

@@ -2,6 +2,7 @@
 #include "numa/usable.h"
 
 #include "lib/arch/syscall.h"
+#include "lib/base/chars.h"
 #include "lib/os/os.h"
 
 enum { MASK_WORDS = 8192 / 64 }; /* CPUs that Linux can be built for */
@@ -10,6 +11,10 @@ struct scratch {
 	char cgroup[16384]; /* /proc/self/cgroup */
 	char path[8192];    /* the file at hand: its directory comes first */
 	char value[64];
+	/* For eddy_usable_path: names of the file, and where the first is. */
+	const char *name_v1;
+	const char *name_v2;
+	char found[4096];
 };
 
 struct text {
@@ -59,16 +64,6 @@ add(struct scratch *b, size_t n, const char *s, size_t len)
 	return n + len;
 }
 
-static size_t
-length(const char *s)
-{
-	size_t n = 0;
-
-	while (s[n] != '\0')
-		n++;
-	return n;
-}
-
 /* The text of a file in the directory path[0 .. n); empty if there is none. */
 static struct text
 read_value(struct scratch *b, size_t n, const char *name)
@@ -76,7 +71,7 @@ read_value(struct scratch *b, size_t n, const char *name)
 	struct text s = {b->value, b->value};
 	ssize_t got;
 
-	n = add(b, n, name, length(name));
+	n = add(b, n, name, eddy_length(name));
 	if (n == sizeof(b->path))
 		return s;
 	b->path[n] = '\0';
@@ -123,6 +118,66 @@ read_v1(struct scratch *b, size_t n)
 	return quota(us, period_us);
 }
 
+/* Bytes; of what is no number, or more than there can be, nothing. */
+static uint64_t
+read_bytes(struct scratch *b, size_t n, const char *name)
+{
+	struct text s = read_value(b, n, name);
+	uint64_t bytes;
+
+	if (!take_number(&s, &bytes) || !take_last(&s) ||
+	    bytes >= (uint64_t)1 << 62)
+		return EDDY_NO_QUOTA; /* "max" and the like */
+	return bytes;
+}
+
+static uint64_t
+read_memory_v2(struct scratch *b, size_t n)
+{
+	return read_bytes(b, n, "/memory.max");
+}
+
+static uint64_t
+read_memory_v1(struct scratch *b, size_t n)
+{
+	return read_bytes(b, n, "/memory.limit_in_bytes");
+}
+
+/* Keeps the path of the first file of that name. */
+static uint64_t
+find(struct scratch *b, size_t n, const char *name)
+{
+	struct text s;
+
+	if (name == NULL || b->found[0] != '\0')
+		return EDDY_NO_QUOTA;
+	s = read_value(b, n, name);
+	n += eddy_length(name);
+	if (s.at != s.end && n < sizeof(b->found))
+		for (size_t i = 0; i <= n; i++)
+			b->found[i] = b->path[i];
+	return EDDY_NO_QUOTA;
+}
+
+static uint64_t
+find_v1(struct scratch *b, size_t n)
+{
+	return find(b, n, b->name_v1);
+}
+
+static uint64_t
+find_v2(struct scratch *b, size_t n)
+{
+	return find(b, n, b->name_v2);
+}
+
+/* What a controller limits. */
+struct controller {
+	const char *name; /* with a slash before it */
+	uint64_t (*read_v1)(struct scratch *b, size_t n);
+	uint64_t (*read_v2)(struct scratch *b, size_t n);
+};
+
 /* A path out of the cgroup namespace leads through what cannot be seen. */
 static bool
 has_dots(struct text path)
@@ -164,14 +219,16 @@ smallest(struct scratch *b, size_t base, struct text path,
 	}
 }
 
-/* Whether a list of controllers has "cpu". */
+/* Whether a list of controllers has the one of that name. */
 static bool
-has_cpu(struct text s)
+has(struct text s, const char *name)
 {
 	while (s.at < s.end) {
-		bool cpu = take(&s, 'c') && take(&s, 'p') && take(&s, 'u');
+		const char *c = name;
 
-		if (cpu && (s.at == s.end || *s.at == ','))
+		while (*c != '\0' && take(&s, *c))
+			c++;
+		if (*c == '\0' && (s.at == s.end || *s.at == ','))
 			return true;
 		while (s.at < s.end && *s.at++ != ',')
 			;
@@ -181,14 +238,16 @@ has_cpu(struct text s)
 
 /* One line of /proc/self/cgroup: "5:cpu,cpuacct:/path" or "0::/path". */
 static uint64_t
-read_line(struct scratch *b, const char *root, struct text line, bool hybrid)
+read_line(struct scratch *b, const char *root, const struct controller *what,
+    struct text line, bool hybrid)
 {
+	const size_t name = eddy_length(what->name);
 	static const char mount[] = "/sys/fs/cgroup";
 	struct text list;
 	uint64_t id;
 	uint64_t q = EDDY_NO_QUOTA;
 	uint64_t q2;
-	size_t base = add(b, 0, root, length(root));
+	size_t base = add(b, 0, root, eddy_length(root));
 	size_t at;
 
 	base = base < sizeof(b->path) ? add(b, base, mount, sizeof(mount) - 1)
@@ -203,29 +262,29 @@ read_line(struct scratch *b, const char *root, struct text line, bool hybrid)
 		return q;
 	if (list.at == list.end) {
 		at = hybrid ? add(b, base, "/unified", 8) : base;
-		return smallest(b, at, line, read_v2);
+		return smallest(b, at, line, what->read_v2);
 	}
-	if (!has_cpu(list))
+	if (!has(list, what->name + 1))
 		return q;
 	/* Mounted under the names of all its controllers, or of this one. */
-	at = add(b, base, "/cpu", 4);
-	q = smallest(b, at, line, read_v1);
-	if (list.end - list.at > 3 && list.end - list.at < 48) {
+	at = add(b, base, what->name, name);
+	q = smallest(b, at, line, what->read_v1);
+	if ((size_t)(list.end - list.at) >= name && list.end - list.at < 48) {
 		at = add(b, base, "/", 1);
 		at = add(b, at, list.at, (size_t)(list.end - list.at));
-		q2 = smallest(b, at, line, read_v1);
+		q2 = smallest(b, at, line, what->read_v1);
 		q = q2 < q ? q2 : q;
 	}
 	return q;
 }
 
 static uint64_t
-cgroup_quota(struct scratch *b, const char *root)
+cgroup_limit(struct scratch *b, const char *root, const struct controller *what)
 {
 	static const char file[] = "/proc/self/cgroup";
 	uint64_t best = EDDY_NO_QUOTA;
 	struct text s = {b->cgroup, b->cgroup};
-	size_t n = add(b, 0, root, length(root));
+	size_t n = add(b, 0, root, eddy_length(root));
 	bool hybrid = false;
 	ssize_t got;
 
@@ -243,7 +302,7 @@ cgroup_quota(struct scratch *b, const char *root)
 			line.end++;
 		if (line.end == s.end)
 			break; /* cut */
-		q = read_line(b, root, line, hybrid);
+		q = read_line(b, root, what, line, hybrid);
 		best = q < best ? q : best;
 		hybrid = hybrid || *s.at != '0';
 		s.at = line.end + 1;
@@ -251,8 +310,8 @@ cgroup_quota(struct scratch *b, const char *root)
 	return best;
 }
 
-uint64_t
-eddy_usable_quota(const char *root)
+static uint64_t
+limit_of(const char *root, const struct controller *what)
 {
 	struct scratch *b = eddy_os_reserve(sizeof(*b));
 	uint64_t q = EDDY_NO_QUOTA;
@@ -260,9 +319,48 @@ eddy_usable_quota(const char *root)
 	if (b == NULL)
 		return q;
 	if (eddy_os_commit(b, sizeof(*b)) == 0)
-		q = cgroup_quota(b, root);
+		q = cgroup_limit(b, root, what);
 	eddy_os_unmap(b, sizeof(*b));
 	return q;
+}
+
+uint64_t
+eddy_usable_quota(const char *root)
+{
+	const struct controller cpu = {"/cpu", read_v1, read_v2};
+
+	return limit_of(root, &cpu);
+}
+
+uint64_t
+eddy_usable_memory(const char *root)
+{
+	const struct controller memory = {
+	    "/memory", read_memory_v1, read_memory_v2};
+
+	return limit_of(root, &memory);
+}
+
+bool
+eddy_usable_path(
+    const char *root, const char *v2, const char *v1, char *ret, size_t n)
+{
+	const struct controller memory = {"/memory", find_v1, find_v2};
+	struct scratch *b = eddy_os_reserve(sizeof(*b));
+	bool there = false;
+
+	if (b == NULL)
+		return false;
+	if (eddy_os_commit(b, sizeof(*b)) == 0) {
+		b->name_v1 = v1;
+		b->name_v2 = v2;
+		(void)cgroup_limit(b, root, &memory);
+		there = b->found[0] != '\0' && eddy_length(b->found) < n;
+		for (size_t i = 0; there && i <= eddy_length(b->found); i++)
+			ret[i] = b->found[i];
+	}
+	eddy_os_unmap(b, sizeof(*b));
+	return there;
 }
 
 static unsigned

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * usable.h - how many CPUs the process can keep busy.
+ * usable.h - how many CPUs the process can keep busy, how much memory it may
+ * have.
  *
  * Layer     numa (L2); may include base, arch, os.
  * Progress  wait-free but for the kernel.
@@ -36,6 +37,23 @@ unsigned eddy_usable_cpus(const char *root);
  */
 uint64_t eddy_usable_quota(const char *root);
 
+/*
+ * eddy_usable_memory - the same of memory, in bytes: memory.max (v2) or
+ * memory.limit_in_bytes (v1).  0: no memory at all may be had.
+ */
+uint64_t eddy_usable_memory(const char *root);
+
 #define EDDY_NO_QUOTA UINT64_MAX
+
+/*
+ * eddy_usable_path - the path of a file of the memory controller that says
+ * something of the process's own cgroup, or of the nearest above it that has
+ * one.
+ *
+ * v2, v1   its name in either hierarchy, with a slash before it; NULL: none.
+ * Returns: whether there is one that can be read, whose path fits.
+ */
+EDDY_MUST_USE bool eddy_usable_path(
+    const char *root, const char *v2, const char *v1, char *ret, size_t n);
 
 #endif /* EDDY_USABLE_H */

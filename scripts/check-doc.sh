@@ -6,7 +6,7 @@
 #    with "*" as in the shell; tests and programs without their .c or .sh.
 #  - Links from page to page.
 #  - Identifiers in `quotes` that have a "_", and all in ARCHITECTURE.md.
-#  - Each name of lib/eddy.map that is no operator is in a manual page.
+#  - Each name of lib/eddy.map and eddy-urcu.map that is no operator is in a manual page.
 # Prints what does not, and exits 1.
 set -u
 
@@ -75,7 +75,7 @@ for page in $(pages); do
 done >"$tmp/names"
 
 sed -n '/global:/,/local:/s/^[[:blank:]]*\([a-z][a-z0-9_]*\);.*/\1/p' \
-	lib/eddy.map >"$tmp/map"
+	lib/eddy.map lib/urcu/eddy-urcu.map >"$tmp/map"
 while read -r name; do
 	# shellcheck disable=SC2086 # a pattern
 	grep -qwF -e "$name" man/*.[0-9] man/*.[0-9].in ||

@@ -3,10 +3,11 @@
 # gen-ctl.awk - makes what follows from lib/ctl/ctl.tab (its head says how the
 # table is written).  POSIX awk.
 #
-#   awk -v out=h     -f gen-ctl.awk ctl.tab    struct eddy_opts, enums
-#   awk -v out=c     -f gen-ctl.awk ctl.tab    the parser's tables
-#   awk -v out=man   -f gen-ctl.awk ctl.tab    options, for eddy.conf(5)
-#   awk -v out=test  -f gen-ctl.awk ctl.tab    one CTL_OPT or CTL_COMPAT each
+#   awk -v out=h    -f gen-names.awk -f gen-ctl.awk ctl.tab  eddy_opts, enums
+#   awk -v out=c    ...  the parser's tables
+#   awk -v out=man  ...  options, for eddy.conf(5)
+#   awk -v out=test ...  one CTL_OPT or CTL_COMPAT each
+#   gen-names.awk says what else there is, for the names of mallctl(3).
 #
 # A missing field, an unknown one or disorder ends with status 1.
 
@@ -30,17 +31,17 @@ BEGIN {
 	RS = ""
 	FS = "\n"
 	split("name kind type unit min max default values clip field since " \
-	    "brief doc names", fields, " ")
+	    "brief doc names access answer arg", fields, " ")
 	for (i in fields)
 		known[fields[i]] = 1
-	split("bool unsigned size enum string lg", t, " ")
+	split("bool unsigned size enum string lg ms", t, " ")
 	for (i in t)
 		opt_type[t[i]] = 1
 	split("bool int fixed any", t, " ")
 	for (i in t)
 		compat_type[t[i]] = 1
-	if (out !~ /^(h|c|man|test)$/) {
-		print "gen-ctl.awk: -v out=h|c|man|test" > "/dev/stderr"
+	if (out !~ /^(names-)?(h|c|man|test)$/) {
+		print "gen-ctl.awk: -v out=[names-]h|c|man|test" > "/dev/stderr"
 		bad = 1
 		exit 1
 	}
@@ -72,18 +73,24 @@ BEGIN {
 	}
 	if (key == "")
 		next
-	need("name kind type")
+	need("name kind")
 	if (rec["kind"] == "opt")
 		take_opt()
 	else if (rec["kind"] == "compat")
 		take_compat()
+	else if (rec["kind"] == "ctl")
+		take_ctl()
+	else if (rec["kind"] == "index")
+		take_index()
+	else if (rec["kind"] == "fixed")
+		take_fixed()
 	else
 		die("unknown kind " rec["kind"])
 }
 
 function take_opt(    i, n, v, name)
 {
-	need("unit min max default field since brief doc")
+	need("type unit min max default field since brief doc")
 	name = rec["name"]
 	if (name !~ /^[a-z][a-z0-9_]*$/)
 		die("not a name")
@@ -91,7 +98,7 @@ function take_opt(    i, n, v, name)
 		die("unknown type " rec["type"])
 	if (rec["type"] == "enum")
 		need("values")
-	if (rec["type"] ~ /^(unsigned|size|string|lg)$/ &&
+	if (rec["type"] ~ /^(unsigned|size|string|lg|ms)$/ &&
 	    (rec["min"] !~ /^[0-9]+$/ || rec["max"] !~ /^[0-9]+$/))
 		die("min and max must be numbers")
 	if (n_opts > 0 && name <= o_name[n_opts])
@@ -126,9 +133,13 @@ function take_opt(    i, n, v, name)
 		if (o_number[n_opts] < 0)
 			die("default is none of the values")
 	} else if (rec["type"] == "string") {
-		if (rec["default"] != "")
-			die("a string starts empty")
+		# The text stands where an enum has its words.
+		if (length(rec["default"]) > 31)
+			die("default is too long")
+		o_values[n_opts] = rec["default"]
 		o_number[n_opts] = 0
+	} else if (rec["type"] == "ms" && rec["default"] == "-1") {
+		o_number[n_opts] = "(uint64_t)-1"
 	} else if (rec["default"] !~ /^[0-9]+$/ ||
 	    rec["default"] + 0 < rec["min"] + 0 ||
 	    rec["default"] + 0 > rec["max"] + 0)
@@ -143,7 +154,7 @@ function take_opt(    i, n, v, name)
 
 function take_compat(    i, n, v)
 {
-	need("names")
+	need("type names")
 	if (!(rec["type"] in compat_type))
 		die("unknown type " rec["type"])
 	if (n_compat > 0 && rec["name"] <= c_name[n_compat])
@@ -172,6 +183,7 @@ function c_type_of(i)
 	if (o_type[i] == "enum")
 		return "enum eddy_opt_" o_name[i]
 	return o_type[i] == "size" ? "size_t" : \
+	    o_type[i] == "ms" ? "int64_t" : \
 	    o_type[i] == "unsigned" ? "uint32_t" : o_type[i]
 }
 
@@ -254,11 +266,14 @@ function put_man(    i, j, n, v, all_names, t)
 				printf "%s%s", j == n ? " or " : ", ", v[j]
 			printf "; default %s", o_default[i]
 		} else if (o_type[i] == "string")
-			printf "Pq %s, at most %s", o_unit[i], o_max[i]
+			printf "Pq %s, at most %s%s", o_unit[i], o_max[i], \
+			    o_default[i] != "" ? ", default " o_default[i] : ""
 		else
-			printf "Pq %s, %s to %s, default %s", o_unit[i],
-			    o_min[i], o_max[i], o_default[i]
+			printf "Pq %s, %s%s to %s, default %s", o_unit[i],
+			    o_type[i] == "ms" ? "-1 or " : "", o_min[i],
+			    o_max[i], o_default[i]
 		print "; since " o_since[i]
+		print toupper(substr(o_brief[i], 1, 1)) substr(o_brief[i], 2) "."
 		print o_doc[i]
 		if (o_clip[i])
 			print "A value outside the range becomes its nearest end."
@@ -312,6 +327,8 @@ END {
 		put_c()
 	else if (out == "man")
 		put_man()
-	else
+	else if (out == "test")
 		put_test()
+	else
+		put_names()
 }

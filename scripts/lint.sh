@@ -133,11 +133,13 @@ check_layers()
 {
 	{ files '*.c' lib numa; files '*.h' lib numa; } | xargs "$AWK" '
 	BEGIN {
-		n = split("base arch os data heap policy ctl front", room, " ")
+		n = split("base arch os data heap prof ctl front", room, " ")
 		for (i = 1; i <= n; i++)
 			level[room[i]] = i
-		# Beside data: neither includes the other.
-		level["numa"] = level["data"]
+		# Beside data: none of them includes another.
+		level["numa"] = level["policy"] = level["data"]
+		# A library of its own, on os.
+		level["urcu"] = level["data"]
 		# The options and their reader stand on os alone.
 		free["lib/ctl/ctl_gen.h"] = free["lib/ctl/conf.h"] = 1
 	}
@@ -163,8 +165,8 @@ check_layers()
 	}
 	END { exit bad > 0 }'
 	status=$?
-	# A file is known by its name.
-	twice=$({ files '*.c' lib numa; files '*.h' lib numa include; } |
+	# A file is known by its name; headers of programs are <FOLDER/NAME>.
+	twice=$({ files '*.c' lib numa; files '*.h' lib numa; } |
 		grep -v '^lib/arch/[^/]*/' | sed 's|.*/||' | sort | uniq -d)
 	[ -z "$twice" ] || { echo "two files named $twice"; status=1; }
 	return "$status"
@@ -201,9 +203,13 @@ check_words()
 		forbid "finish it" 'TODO|FIXME|(^|[^X])XXX([^X]|$)' $all || bad=1
 		forbid "a path of one machine" \
 			'(^|[^A-Za-z0-9_.])/(home|root|Users)/' $all || bad=1
+		ALLOW='^lib/os/os\.c:.*FUTEX_WAIT_BITSET_PRIVATE'
 		forbid "nobody waits here" \
 			'pthread_(mutex|spin|rwlock|cond)_|sched_yield *\(|nanosleep *\(|usleep *\(|FUTEX_WAIT' \
 			$lib || bad=1
+		ALLOW='^lib/(os/os|heap/wake|urcu/helper)\.[ch]:'
+		forbid "background threads alone sleep" \
+			'eddy_os_futex_wait' $lib || bad=1
 		ALLOW='^lib/(arch|os)/'
 		forbid "assembly and system calls live in lib/arch, lib/os" \
 			'(^|[^a-z_])(__)?asm(__)?[ (]|__volatile__|[^a-z_]syscall *\(|[^a-z_](mmap|munmap|madvise|mprotect|mremap|mbind) *\(' \
@@ -233,39 +239,51 @@ check_words()
 	return "$bad"
 }
 
-# The names that the map makes global.
+# The names that map $1 makes global.
 map_names()
 {
-	sed -e 's/#.*//' -e 's|/\*.*\*/||' lib/eddy.map |
+	sed -e 's/#.*//' -e 's|/\*.*\*/||' "$1" |
 		tr ';' '\n' |
 		"$AWK" '/global:/ { on = 1; sub(/.*global:/, "") }
 			/local:/ { on = 0 }
 			on && NF { print $1 }' | sort
 }
 
+# symbols_of LIBRARY MAP - what it shows, what it needs.
+symbols_of()
+{
+	[ -f "$1" ] || { echo "$1 is not built"; bad=1; return; }
+	readelf -W --dyn-syms "$1" |
+		"$AWK" '$5 ~ /GLOBAL|WEAK|UNIQUE/ && $7 != "UND" &&
+			$7 ~ /[0-9]|ABS/ {
+			sub(/@.*/, "", $8)
+			# The version of the interface itself.
+			if ($8 !~ /^EDDY_/) print $8 }' | sort >"$tmp/have"
+	map_names "$2" >"$tmp/want"
+	diff "$tmp/want" "$tmp/have" >"$tmp/diff" || {
+		echo "$2 (<) and what ${1##*/} shows (>) differ:"
+		grep '^[<>]' "$tmp/diff"
+		bad=1
+	}
+	readelf -dW "$1" >"$tmp/dyn"
+	needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$tmp/dyn")
+	[ "$needed" = libc.so.6 ] ||
+		{ echo "$1 needs more than libc.so.6:" "$needed"; bad=1; }
+	grep -q TEXTREL "$tmp/dyn" && { echo "$1: text relocations"; bad=1; }
+	grep -q NODELETE "$tmp/dyn" || { echo "$1: not -z nodelete"; bad=1; }
+	readelf -lW "$1" | grep GNU_STACK | grep -q RWE &&
+		{ echo "$1: executable stack"; bad=1; }
+}
+
 check_symbols()
 {
 	need readelf || return 1
 	bad=0
-	[ -f "$so" ] || { echo "$so is not built"; return 1; }
-	readelf -W --dyn-syms "$so" |
-		"$AWK" '$5 ~ /GLOBAL|WEAK|UNIQUE/ && $7 != "UND" &&
-			$7 ~ /[0-9]|ABS/ {
-			sub(/@.*/, "", $8); print $8 }' | sort >"$tmp/have"
-	map_names >"$tmp/want"
-	diff "$tmp/want" "$tmp/have" >"$tmp/diff" || {
-		echo "lib/eddy.map (<) and what libeddy.so shows (>) differ:"
-		grep '^[<>]' "$tmp/diff"
-		bad=1
-	}
-	readelf -dW "$so" >"$tmp/dyn"
-	needed=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$tmp/dyn")
-	[ "$needed" = libc.so.6 ] ||
-		{ echo "needs more than libc.so.6:" "$needed"; bad=1; }
-	grep -q TEXTREL "$tmp/dyn" && { echo "text relocations"; bad=1; }
-	grep -q NODELETE "$tmp/dyn" || { echo "not -z nodelete"; bad=1; }
-	readelf -lW "$so" | grep GNU_STACK | grep -q RWE &&
-		{ echo "executable stack"; bad=1; }
+	symbols_of "$so" lib/eddy.map
+	# Where there is no liburcu, there is no such library.
+	! grep -q '^URCU_TRUE = *$' "$build/Makefile" ||
+		symbols_of "${so%libeddy.so}libeddy-urcu.so" \
+			lib/urcu/eddy-urcu.map
 	# What is assembled must carry the notes that the compiler writes.
 	for s in $(files '*.S' "lib/arch/$arch"); do
 		base=${s##*/}
@@ -302,13 +320,20 @@ check_options()
 check_awk()
 {
 	bad=0
-	gen="$AWK -v out=c -f scripts/gen-ctl.awk"
+	gen="$AWK -v out=names-c -f scripts/gen-names.awk -f scripts/gen-ctl.awk"
 	$gen lib/ctl/ctl.tab >"$tmp/good" || bad=1
 	for edit in '/^since: /d' 's/^kind: opt/kind: odd/' \
 		's/^type: bool/type: boolean/' 's/^default: 44/default: 47/' \
 		's/^name: zero$/name: abort/' 's/^name: check/name: xcheck/' \
 		's/^unit:/units:/' 's/^field: zero$/field: junk/' \
-		's/ thp$/ thp zzz aaa/' 's/ thp$/ tcache/'; do
+		's/ stats_interval_opts$/& zzz aaa/' \
+		's/ stats_interval_opts$/ tcache/' \
+		's/^access: rw/access: wr/' 's/^answer: fixed//' \
+		's/^name: stats.active/name: stats.zactive/' \
+		's/^name: opt.narenas/name: opt.zero/' \
+		's/^name: arenas.bin.<i>$/name: arenas.bin.<j>/' \
+		's/opt.metadata_thp=disabled/opt.metadata_thp/' 's/opt.retain=true/opt.retain=1/' \
+		's/opt.retain=/opt.tcache=/'; do
 		sed "$edit" lib/ctl/ctl.tab >"$tmp/tab"
 		cmp -s "$tmp/tab" lib/ctl/ctl.tab &&
 			{ echo "$edit changes nothing"; bad=1; }

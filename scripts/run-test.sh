@@ -5,7 +5,8 @@
 #
 # A test that prints a plan ("1..N") is passed through.  One that exits 77 is a
 # skip, with its last line as the reason.  Any other is one point, as its exit
-# status says.  A test that outlasts EDDY_TEST_TIMEOUT seconds (600) is killed.
+# status says.  A test that outlasts EDDY_TEST_TIMEOUT seconds (600, times
+# EDDY_PATIENCE) is killed.
 set -u
 
 name=$(basename "$1")
@@ -13,7 +14,8 @@ out=$(mktemp) || exit 99
 trap 'rm -f "$out"' EXIT
 trap 'exit 99' HUP INT TERM
 
-timeout -k 5 "${EDDY_TEST_TIMEOUT:-600}" "$@" >"$out"
+limit=${EDDY_TEST_TIMEOUT:-$((600 * ${EDDY_PATIENCE:-1}))}
+timeout -k 5 "$limit" "$@" >"$out"
 status=$?
 last=$(tail -n 1 "$out")
 

@@ -142,7 +142,7 @@ is_over(const struct pattern *p, uint64_t at_ns, uint64_t total_ns)
 {
 	if (n_freed() < LEAST_BLOCKS ||
 	    (p->is_content != NULL && !p->is_content()))
-		total_ns += (uint64_t)STRETCH_S * 1000000000;
+		total_ns += (uint64_t)STRETCH_S * rig.patience * 1000000000;
 	return at_ns >= total_ns;
 }
 

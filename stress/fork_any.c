@@ -70,7 +70,7 @@ child_main(struct drum *d)
 	int status = 0;
 	pid_t pid;
 
-	(void)alarm(CHILD_S);
+	(void)alarm(CHILD_S * rig.patience);
 	verify_all();
 	drum_beat(d);
 	for (unsigned i = 0; i < N_CHILD_THREADS; i++) {
@@ -122,7 +122,7 @@ on_signal(int signo, siginfo_t *info, void *context)
 		return;
 	pid = _Fork();
 	if (pid == 0)
-		(void)alarm(CHILD_S);
+		(void)alarm(CHILD_S * rig.patience);
 	else if (pid < 0)
 		rig_fail_now("_Fork: errno %d", errno);
 	else
@@ -230,7 +230,8 @@ main(int argc, char **argv)
 		n_ended += reap(WNOHANG);
 	}
 	atomic_store(&stop, 1);
-	rig_deadline(CHILD_S + rig.patience_s, "threads or children hung");
+	rig_deadline(CHILD_S * rig.patience + rig.patience_s,
+	    "threads or children hung");
 	for (unsigned i = 0; i < N_DRUMMERS; i++)
 		(void)pthread_join(threads[i], NULL);
 	n_ended += reap(0);

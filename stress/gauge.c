@@ -36,7 +36,10 @@ number(const struct text *t, const char *name, size_t *ret)
 {
 	size_t n = strlen(name);
 
-	for (const char *s = t->s; (s = strstr(s, name)) != NULL; s += n)
+	const char *own = strstr(t->s, "\"eddy\":");
+
+	for (const char *s = own != NULL ? own : t->s;
+	     (s = strstr(s, name)) != NULL; s += n)
 		if (s != t->s && s[-1] == '"' && s[n] == '"' &&
 		    s[n + 1] == ':') {
 			*ret = strtoul(s + n + 2, NULL, 10);
@@ -55,7 +58,7 @@ gauge_read(struct gauge *ret)
 		return;
 	t.n = 0;
 	t.s[0] = '\0';
-	malloc_stats_print(add, &t, "Jgabl");
+	malloc_stats_print(add, &t, "Jgmdablxeh");
 	ret->is_known = number(&t, "live", &ret->live) &&
 			number(&t, "stranded", &ret->stranded) &&
 			number(&t, "stranded_bound", &ret->stranded_bound) &&
@@ -65,6 +68,6 @@ gauge_read(struct gauge *ret)
 			number(&t, "chunks", &ret->n_chunks) &&
 			number(&t, "remote_row_bytes", &ret->remote_row_bytes);
 	/* A number that has another name by now must not look like a peer. */
-	if (!ret->is_known && strncmp(t.s, "{\"eddy\"", 7) == 0)
+	if (!ret->is_known && strstr(t.s, "\"eddy\":") != NULL)
 		rig_fail_now("the statistics lack a number");
 }

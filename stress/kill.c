@@ -21,6 +21,7 @@ enum {
 	N_DRUMMERS = 6,
 	N_CLASSES = 9,     /* to 200,000 bytes */
 	CAP_BYTES = 65536, /* a batch; larger things are in hand less often */
+	WARM_OPS = 50000,
 	SLACK_BYTES = 16 << 20
 };
 
@@ -100,7 +101,7 @@ ops_total(void)
 
 /* Everyone still gets on: each thread completes some operations. */
 static void
-await_everyone(void)
+await_everyone(uint64_t n)
 {
 	uint64_t limit = rig_now_ns() + (uint64_t)rig.patience_s * 1000000000;
 	uint64_t start[N_DRUMMERS];
@@ -108,7 +109,7 @@ await_everyone(void)
 	for (unsigned i = 0; i < N_DRUMMERS; i++)
 		start[i] = atomic_load(&drummers[i].drum.n_ops);
 	for (unsigned i = 0; i < N_DRUMMERS; i++)
-		while (atomic_load(&drummers[i].drum.n_ops) < start[i] + 1000) {
+		while (atomic_load(&drummers[i].drum.n_ops) < start[i] + n) {
 			if (rig_now_ns() > limit)
 				rig_stalled("a thread stood still after "
 					    "others had died");
@@ -136,6 +137,8 @@ warm_up(uint32_t *me)
 		start_drummer(i, ++*me);
 	rig_deadline(0, NULL);
 	rig_sleep_us(700000);
+	/* Which is no time where others have the CPUs. */
+	await_everyone(WARM_OPS);
 	stop_all();
 	return rig_rss_bytes();
 }
@@ -186,7 +189,7 @@ main(int argc, char **argv)
 
 		rig_sleep_us((unsigned)rig_below(&random, 1000));
 		if (n_deaths % 32 == 0)
-			await_everyone();
+			await_everyone(1000);
 		rig_deadline(rig.patience_s, "a thread did not get on, or die");
 		while (atomic_load(&d->drum.n_ops) == before)
 			rig_sleep_us(50);
@@ -196,7 +199,7 @@ main(int argc, char **argv)
 		n_deaths++;
 		start_drummer(i, ++me);
 	}
-	await_everyone();
+	await_everyone(1000);
 	stop_all();
 	rig_diag("%llu operations", (unsigned long long)ops_total());
 	report(n_deaths, in_hand, in_use, rss);

@@ -140,7 +140,7 @@ child_main(uint64_t random)
 	int status = 0;
 	pid_t pid;
 
-	(void)alarm(CHILD_S);
+	(void)alarm(CHILD_S * rig.patience);
 	verify_all();
 	(void)ledger_drain(ledger, N_ENTRIES / 2, w.me);
 	for (uintptr_t i = 0; i < 2; i++)
@@ -264,7 +264,8 @@ main(int argc, char **argv)
 	start(&handled);
 	peak = conduct();
 	atomic_store(&stop, 1);
-	rig_deadline(CHILD_S + rig.patience_s, "the threads did not end");
+	rig_deadline(
+	    CHILD_S * rig.patience + rig.patience_s, "the threads did not end");
 	for (unsigned i = 0; i < N_THREADS; i++) {
 		(void)pthread_join(workers[i].thread, NULL);
 		ops += workers[i].n_ops;

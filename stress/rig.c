@@ -280,7 +280,8 @@ rig_start(int argc, char **argv, double default_seconds)
 		rig_skip("the library named is not there");
 	(void)unsetenv("EDDY_STRESS_ON");
 	rig.library = base_name(name);
-	rig.patience_s = rig.expect_failure ? 4 : 30;
+	rig.patience = (unsigned)env_number("EDDY_PATIENCE", 1);
+	rig.patience_s = rig.expect_failure ? 4 : 30 * rig.patience;
 	rig.is_long = env_number("EDDY_TIME", 0) >= LONG_S;
 	rig.seconds = env_number("EDDY_TIME", default_seconds);
 	rig.seed = (uint64_t)env_number("EDDY_SEED", 0);

@@ -23,6 +23,7 @@ struct rig {
 	double seconds;      /* the budget of this run */
 	bool is_long;        /* 30 seconds or more */
 	bool expect_failure; /* a stall or a broken bound is wanted */
+	unsigned patience;   /* what deadlines are multiplied by */
 	unsigned patience_s; /* without progress for so long: a stall */
 	bool no_signals;     /* leave out handlers that allocate */
 	bool takes_word;  /* set before rig_start: one argument may be a name */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ring_steps.c - a thread frozen, and killed, at every instruction of a put
- * into a return ring, of a take, of a gather.
+ * into a return ring, of a take, of a gather, of a step of housekeeping.
  *
  * For each scene (the ring empty, full, spilling, and so on) one victim is
  * stepped through its operation.  Then, for each instruction of its way, a new
@@ -10,6 +10,10 @@
  * that the ring holds is taken out and counted.  Who went on has lost nothing;
  * who died, a batch and a descriptor at most; nothing comes twice.  Linked with
  * the library, not preloaded: one row, no caches.
+ *
+ * A step of housekeeping purges free pages of all kinds.  Helpers take and free
+ * large blocks, purge and do steps while it stands; in the end all that is free
+ * must be clean, but for the run in a dead hand.
  *
  * A gather drains rows of other CPUs.  Helpers on both CPUs use malloc and free
  * while it stands, so that rows are opened again under its hands; in the end
@@ -23,6 +27,8 @@
 #include <unistd.h>
 
 #include "lib/heap/arena.h"
+#include "lib/heap/segment.h"
+#include "lib/policy/decay.h"
 #include "rig.h"
 #include "ring_target.h"
 #include "tracee.h"
@@ -122,6 +128,15 @@ run_to(uintptr_t at)
 	return signo;
 }
 
+/* Reads, and changes nothing. */
+static bool
+is_pure(uintptr_t at)
+{
+	return at == (uintptr_t)eddy_decay_look ||
+	       at == (uintptr_t)eddy_decay_due ||
+	       at == (uintptr_t)eddy_segments_dirty;
+}
+
 /*
  * One instruction further; but what gives objects to their slabs is long, and
  * stepped by others (freeze_step).
@@ -134,7 +149,7 @@ trace_step(void)
 	if (n_trace == MAX_STEPS)
 		rig_fail_now("an operation of endless steps");
 	trace[n_trace++] = regs.rip;
-	if (regs.rip != (uintptr_t)eddy_arena_put)
+	if (regs.rip != (uintptr_t)eddy_arena_put && !is_pure(regs.rip))
 		tracee_move(&victim, PTRACE_SINGLESTEP);
 	else if (run_to(tracee_word(&victim, regs.rsp)) != SIGTRAP)
 		rig_fail_now("a call did not return");
@@ -146,7 +161,9 @@ trace_victim(uint64_t end)
 {
 	bool is_over;
 
+	stage->tracer_is_first = true;
 	start_victim();
+	stage->tracer_is_first = false;
 	while (atomic_load(&stage->victim_at) == 0)
 		tracee_move(&victim, PTRACE_SINGLESTEP);
 	n_trace = 0;
@@ -253,9 +270,10 @@ judge(const struct ring_scene *s, unsigned size, const struct result *r)
 
 	rig_ok(good,
 	    "%u B, %s: frozen at %u of %u instructions, killed at %u; a death "
-	    "costs %u of %u objects, %u descriptors at most, %u cost nothing",
+	    "costs %u of %u %s, %u descriptors at most, %u cost nothing",
 	    size, s->name, r->n_frozen, n_trace, r->n_killed, r->lost_objects,
-	    stage->target_batch, r->lost_batches, r->n_harmless);
+	    stage->target_batch, s->act == RING_STEP ? "pages" : "objects",
+	    r->lost_batches, r->n_harmless);
 	if (r->n_left != 0)
 		rig_diag("%u instructions not tried: out of time", r->n_left);
 	if (!good || r->n_missed != 0)
@@ -318,7 +336,9 @@ main(int argc, char **argv)
 		ring_target(stage);
 	for (unsigned i = 0; i < n_ring_sizes; i++)
 		for (unsigned scene = 0; scene < n_ring_scenes; scene++)
-			try_scene(scene, ring_sizes[i]);
+			/* Pages have no size. */
+			if (ring_scenes[scene].act != RING_STEP || i == 0)
+				try_scene(scene, ring_sizes[i]);
 	(void)kill(victim.pid, SIGKILL);
 	rig_diag("%u descriptors made in all", stage->target_n_batches);
 	return rig_end();

@@ -10,11 +10,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/ctl/conf.h"
 #include "lib/ctl/stats.h"
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/gather.h"
 #include "lib/heap/pagemap.h"
+#include "lib/heap/purge.h"
+#include "lib/heap/reclaim.h"
 #include "lib/heap/returns.h"
+#include "numa/excluded.h"
 #include "rig.h"
 
 enum {
@@ -22,9 +26,15 @@ enum {
 	HELPER_OPS = 24, /* a turn */
 	HELPER_BATCHES = 4,
 	HELPER_BLOCKS = 96, /* of malloc: more than a batch */
+	HELPER_LARGE = 8,   /* of these, in steps of housekeeping */
+	MIB = 1 << 20,
 	MAX_OBJECTS = 4096, /* a full ring, and all hands */
 	MAX_CELLS = EDDY_RING_CELLS
 };
+
+/* The way of each operation shall be its own: no housekeeping when time has
+ * come. */
+const char *malloc_conf = "dirty_decay_ms:-1,idle_purge_ms:-1";
 
 struct batch {
 	unsigned n;
@@ -56,6 +66,9 @@ const struct ring_scene ring_scenes[] = {
 	.no_cells = true, .outcome = 1},
     {"take from an empty ring", .act = RING_TAKE, .outcome = 0},
     {"gather from all CPUs", .act = RING_GATHER},
+    {"a step that gives all back", .act = RING_STEP},
+    {"a step that lets the kernel take all", .act = RING_STEP,
+	.is_muzzy = true},
 };
 const unsigned n_ring_scenes = sizeof(ring_scenes) / sizeof(ring_scenes[0]);
 
@@ -68,6 +81,7 @@ static unsigned row;
 static unsigned per_batch;
 static struct helper helpers[N_HELPERS];
 static struct batch victim_batch;
+static void *kept_runs[12]; /* between free ones */
 static pthread_t victim;
 
 /* Objects that nobody else has; each carries its number. */
@@ -75,7 +89,9 @@ static void *stock[MAX_OBJECTS];
 static unsigned n_stock;
 static void *numbered[MAX_OBJECTS];
 static size_t n_numbered;
-static unsigned lost_objects; /* of this row, so far, and libc's */
+static uint64_t step_time = 1000000; /* ms, of steps of housekeeping */
+static uint64_t lost_pages;          /* so far */
+static unsigned lost_objects;        /* of this row, so far, and libc's */
 static unsigned lost_batches;
 
 /* ------------------------------------------------------------------ */
@@ -249,6 +265,26 @@ count_free_batches(void)
 	return n;
 }
 
+/* Nobody else works: what is neither free nor in use is lost. */
+static void
+count_pages(bool lives)
+{
+	static struct eddy_stats st;
+	uint64_t lost;
+
+	(void)eddy_purge(heap, 0);
+	eddy_stats_read(heap, &st);
+	lost = st.in_hand / EDDY_PAGE;
+	stage->target_lost_objects = (unsigned)(lost - lost_pages);
+	stage->target_lost_batches = 0;
+	lost_pages = lost;
+	/* What is left although nobody holds it. */
+	stage->target_parked = (unsigned)((st.dirty + st.muzzy) / EDDY_PAGE);
+	if (lives && stage->target_lost_objects != 0)
+		rig_fail_now("%u pages are lost, and nobody has died",
+		    stage->target_lost_objects);
+}
+
 /* Nobody else works: what the heap counts as live and we have not is lost. */
 static void
 count_losses(void)
@@ -303,6 +339,9 @@ act(enum ring_act what)
 		return put(&victim_batch);
 	case RING_TAKE:
 		return take(&victim_batch);
+	case RING_STEP:
+		(void)eddy_reclaim_step(heap, 0, 1, step_time, SIZE_MAX);
+		return 0;
 	default:
 		eddy_gather_all(heap);
 		return 0;
@@ -386,6 +425,35 @@ helper_flood(struct helper *h)
 		}
 }
 
+/* Large blocks come and go, and what is free is given back. */
+static void
+helper_purge(struct helper *h)
+{
+	for (unsigned i = 0; i < HELPER_LARGE; i++) {
+		size_t size =
+		    (size_t)(1 + rig_below(&h->random, 60)) * MIB / 10;
+		uint64_t *p;
+
+		if (h->blocks[i] != NULL) {
+			free_block(&h->blocks[i]);
+			h->puts++;
+		}
+		p = malloc(size);
+		if (p == NULL)
+			rig_fail_now("no memory for a helper");
+		own_block(&h->blocks[i], p);
+		h->takes++;
+	}
+	for (unsigned i = 0; i < HELPER_LARGE; i += 2) {
+		free_block(&h->blocks[i]);
+		h->puts++;
+	}
+	if (h->cpu == 0)
+		(void)eddy_purge(heap, 0);
+	else
+		(void)eddy_reclaim_step(heap, 0, 1, step_time + 5, SIZE_MAX);
+}
+
 static void *
 helper_main(void *arg)
 {
@@ -396,6 +464,8 @@ helper_main(void *arg)
 		await_turn(&h->go, turn);
 		if (ring_scenes[stage->tracer_scene].act == RING_GATHER)
 			helper_flood(h);
+		else if (ring_scenes[stage->tracer_scene].act == RING_STEP)
+			helper_purge(h);
 		else
 			for (unsigned i = 0; i < HELPER_OPS; i++)
 				helper_op(h);
@@ -441,11 +511,80 @@ help(void)
 	}
 }
 
+/* Free and dirty: whole chunks, and runs of both lengths in those in use. */
+static void
+lay_dirt(const struct ring_scene *scene)
+{
+	struct eddy_reclaim *r = &eddy_arena_of_home(heap, 0)->reclaim;
+	static void *chunks[3];
+	static void *runs[24];
+
+	for (unsigned i = 0; i < 3; i++)
+		chunks[i] = malloc((2 + i) * 2 * (size_t)MIB);
+	for (unsigned i = 0; i < 24; i++)
+		runs[i] = malloc((size_t)(70 + 13 * i) << 10);
+	for (unsigned i = 0; i < 24; i += 2)
+		free(runs[i]);
+	/* The ends of the others: short runs. */
+	for (unsigned i = 1; i < 24; i += 2)
+		runs[i] = realloc(runs[i], (size_t)(70 + 12 * i) << 10);
+	for (unsigned i = 0; i < 3; i++)
+		free(chunks[i]);
+	for (unsigned i = 1; i < 24; i += 2)
+		kept_runs[i / 2] = runs[i];
+	heap->opts.purge_rate = 0;
+	heap->opts.idle_purge_ms = -1;
+	/* As if nothing had been in use for long but what is now. */
+	step_time += 100000;
+	atomic_store(&r->dirty_decay_ms, 1000);
+	atomic_store(&r->muzzy_decay_ms, scene->is_muzzy ? 1000 : 0);
+	atomic_store(&r->peak, 0);
+	atomic_store(&r->before, atomic_load(&r->active));
+	atomic_store(&r->cursor, 0);
+	atomic_store(&r->hold, 0);
+	atomic_store(&r->due, 0);
+}
+
+static void
+clear_dirt(void)
+{
+	for (unsigned i = 0; i < N_HELPERS; i++)
+		for (unsigned k = 0; k < HELPER_BLOCKS; k++)
+			if (helpers[i].blocks[k] != NULL)
+				free_block(&helpers[i].blocks[k]);
+	for (unsigned i = 0; i < 12; i++)
+		free(kept_runs[i]);
+}
+
+static void
+start(const struct ring_scene *scene)
+{
+	atomic_store(&stage->tracer_victim_go, 0);
+	atomic_store(&stage->victim_at, UINT32_MAX);
+	if (pthread_create(
+		&victim, NULL, victim_main, (void *)(uintptr_t)scene) != 0)
+		rig_fail_now("no thread");
+	await_turn(&stage->victim_at, UINT32_MAX);
+}
+
 static void
 begin(void)
 {
 	const struct ring_scene *scene = &ring_scenes[stage->tracer_scene];
 
+	if (scene->act == RING_STEP) {
+		/* The thread's own memory first. */
+		stage->target_batch = 64 * (unsigned)EDDY_CHUNK_PAGES;
+		start(scene);
+		lay_dirt(scene);
+		if (stage->tracer_is_first) {
+			/* What is asked of the system once only. */
+			(void)act(RING_STEP);
+			clear_dirt();
+			lay_dirt(scene);
+		}
+		return;
+	}
 	if (row == 0 || eddy_row_size(row) != stage->tracer_size)
 		enter_row(stage->tracer_size);
 	restock(eddy_returns_limit(row) + 4 * per_batch);
@@ -464,12 +603,7 @@ begin(void)
 		    EDDY_BATCH_MAX + eddy_classes[row].n_objects;
 		help();
 	}
-	atomic_store(&stage->tracer_victim_go, 0);
-	atomic_store(&stage->victim_at, UINT32_MAX);
-	if (pthread_create(
-		&victim, NULL, victim_main, (void *)(uintptr_t)scene) != 0)
-		rig_fail_now("no thread");
-	await_turn(&stage->victim_at, UINT32_MAX);
+	start(scene);
 }
 
 static bool
@@ -498,6 +632,11 @@ end(void)
 	const struct ring_scene *scene = &ring_scenes[stage->tracer_scene];
 
 	(void)pthread_join(victim, NULL);
+	if (scene->act == RING_STEP) {
+		clear_dirt();
+		count_pages(atomic_load(&stage->victim_at) == 2);
+		return;
+	}
 	if (atomic_load(&stage->victim_at) == 2 && victim_has(scene))
 		keep(&victim_batch);
 	collect();
@@ -518,6 +657,8 @@ ring_target(struct ring_stage *shared)
 	heap = eddy_heap_start();
 	if (heap == NULL)
 		rig_fail_now("no heap");
+	/* What is read once is read before. */
+	(void)eddy_cpu_excluded(heap->opts.exclude_cpus, 0);
 	for (unsigned i = 0; i < N_HELPERS; i++) {
 		helpers[i].random = rig.seed * 10 + i;
 		helpers[i].cpu = i;

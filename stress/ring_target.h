@@ -7,6 +7,9 @@
  * starts a victim, RING_HELP lets the helpers put and take, RING_END counts
  * what is there.  All objects are known by number, so that one that is lost,
  * comes twice or from nowhere is seen.
+ *
+ * In the scenes of housekeeping what is counted are pages: in the end all that
+ * is free must be clean, but for what a death has cost.
  */
 #ifndef EDDY_STRESS_RING_TARGET_H
 #define EDDY_STRESS_RING_TARGET_H
@@ -19,7 +22,9 @@ enum ring_act {
 	RING_PUT,
 	RING_TAKE,
 	/* Calls home what CPUs' rows hold; the helpers use malloc and free. */
-	RING_GATHER
+	RING_GATHER,
+	/* A step of housekeeping; the helpers use large blocks, and purge. */
+	RING_STEP
 };
 
 struct ring_scene {
@@ -29,6 +34,7 @@ struct ring_scene {
 	unsigned n_room; /* batches taken out of cells again */
 	bool no_cells;   /* all cells emptied */
 	bool no_spill;   /* as many put as there are cells, and no more */
+	bool is_muzzy;   /* of a step: pages are left to the kernel first */
 	/* Of put, an enum eddy_put; of take, 1: a batch; if undisturbed. */
 	unsigned outcome;
 };
@@ -50,6 +56,7 @@ struct ring_stage {
 	enum ring_command tracer_command;   /* the rest: before a futex */
 	unsigned tracer_scene;
 	unsigned tracer_size;
+	bool tracer_is_first; /* victim of the scene */
 	uint32_t target_victim_tid;
 	unsigned target_batch;        /* objects that a death may cost */
 	unsigned target_puts;         /* or frees: helpers' successes, a turn */

@@ -16,6 +16,7 @@ tenth=$((time / 10))
 [ "$tenth" -ge 5 ] || tenth=5
 bad=
 [ $# -gt 0 ] || set -- freeze freeze_step ring_steps kill threads fork_any \
+	pool_stack pool_stack:claim \
 	freeze:claim freeze_step:claim kill:claim flow:claim mixed:claim \
 	freeze:homes freeze_step:homes kill:homes flow:homes mixed:homes \
 	mixed flow

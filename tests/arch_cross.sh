@@ -15,9 +15,15 @@ cd "$src" || exit 99
 
 made=$tap_work/made
 mkdir -p "$made/lib/ctl" || exit 99
-for out in h c; do
-	case $out in h) to=ctl_gen.h ;; c) to=ctl_gen.inc ;; esac
-	"${AWK:-awk}" -v out=$out -f scripts/gen-ctl.awk lib/ctl/ctl.tab \
+for out in h c names-h names-c; do
+	case $out in
+	h) to=ctl_gen.h ;;
+	c) to=ctl_gen.inc ;;
+	names-h) to=ctl_gen_names.h ;;
+	names-c) to=ctl_gen_names.inc ;;
+	esac
+	"${AWK:-awk}" -v out=$out -f scripts/gen-names.awk \
+		-f scripts/gen-ctl.awk lib/ctl/ctl.tab \
 		>"$made/lib/ctl/$to" || exit 99
 done
 cat >"$made/eddy_config.h" <<'END'
@@ -37,6 +43,8 @@ compile() {
 
 compile_all() {
 	for f in lib/*/*.c numa/*.c lib/arch/aarch64/*.S; do
+		# A library of its own, on headers of this machine.
+		case $f in lib/urcu/*) continue ;; esac
 		compile $target-gcc "$f" \
 			"$made/$(echo "$f" | tr / _).o" || return 1
 	done
@@ -46,7 +54,9 @@ link_all() {
 	$target-gcc -shared -o "$made/libeddy.so" "$made"/lib_*.o \
 		"$made"/numa_*.o \
 		-Wl,-soname,libeddy.so.0 -Wl,-z,now -Wl,-z,relro \
-		-Wl,-z,defs -Wl,--version-script=lib/eddy.map
+		-Wl,-z,defs -Wl,--version-script=lib/eddy.map \
+		-Wl,--defsym=pthread_create=eddy_thread_create \
+		-Wl,--defsym=thrd_create=eddy_thread_create_c11
 }
 
 notes() {

@@ -28,7 +28,7 @@
 #	define ROW           48u
 #	define HOME          1024u
 #	define CLOSED        ((uint64_t)UINT32_MAX << 32)
-#	define N_DESCRIPTORS 10
+#	define N_DESCRIPTORS 11
 #	define COUNTER       32768
 
 struct row {
@@ -60,6 +60,13 @@ void eddy_free(void *p);
 /* What the assembly refers to. */
 struct eddy_fast eddy_fast;
 __thread struct eddy_rseq *eddy_area;
+__thread int64_t eddy_prof_left;
+/* By row, as far as assembly reads it. */
+const struct class
+{
+	uint32_t size;
+	uint32_t others[3];
+} eddy_classes[64] = {[0 ... 63] = {.size = 48}};
 
 void *eddy_malloc_slow(size_t size);
 void *eddy_new_slow(size_t size);
@@ -213,6 +220,12 @@ pop(void **ret)
 }
 
 static int
+pop_at(void **ret)
+{
+	return eddy_section_pop_at(&area, (uintptr_t)slots, HOME + ROW, ret);
+}
+
+static int
 push(void *p)
 {
 	return eddy_section_push(&area, (uintptr_t)slots, HOME + ROW, p);
@@ -243,7 +256,7 @@ add(uint64_t n)
 	return eddy_section_add(&area, (uintptr_t)slots, COUNTER, n);
 }
 
-/* All five at once, for rows where none may succeed. */
+/* All of them at once, for rows where none may succeed. */
 static bool
 all_fail(uint32_t cpu)
 {
@@ -254,6 +267,8 @@ all_fail(uint32_t cpu)
 
 	keep();
 	held &= pop(&out[0]) == EDDY_SECTION_FAIL && out[0] == NULL;
+	held &= area_kept(cpu);
+	held &= pop_at(&out[0]) == EDDY_SECTION_FAIL && out[0] == NULL;
 	held &= area_kept(cpu);
 	held &= push(object(7)) == EDDY_SECTION_FAIL;
 	held &= area_kept(cpu);
@@ -267,8 +282,9 @@ all_fail(uint32_t cpu)
 
 /* ------------------------------------------------------------------ */
 
+/* how: with or without the home's addition. */
 static void
-test_pop(void)
+test_pop_by(int (*how)(void **), const char *name, const char *from)
 {
 	void *p = NULL;
 	bool held = true;
@@ -277,24 +293,31 @@ test_pop(void)
 		lay(cpu, 3);
 		for (unsigned i = 3; i-- > 0;) {
 			keep();
-			held &= pop(&p) == EDDY_SECTION_OK;
+			held &= how(&p) == EDDY_SECTION_OK;
 			held &= p == object(i);
 			held &= only_cur(cpu, STORAGE + i * 8);
 			held &= area_kept((uint32_t)cpu);
 		}
 		keep();
 		p = &area;
-		held &= pop(&p) == EDDY_SECTION_FAIL && p == &area;
+		held &= how(&p) == EDDY_SECTION_FAIL && p == &area;
 		held &= unchanged();
 	}
-	tap_ok(held, "pop: newest first, from the slot's home, until empty");
+	tap_ok(held, "%s: newest first, %s, until empty", name, from);
 
 	lay(0, CAPACITY);
 	row_at(0, HOME + ROW)->end = STORAGE + 8;
 	keep();
-	tap_ok(pop(&p) == EDDY_SECTION_OK && p == object(CAPACITY - 1) &&
+	tap_ok(how(&p) == EDDY_SECTION_OK && p == object(CAPACITY - 1) &&
 		   only_cur(0, STORAGE + (CAPACITY - 1) * 8),
-	    "pop: from a row that holds more than its capacity");
+	    "%s: from a row that holds more than its capacity", name);
+}
+
+static void
+test_pop(void)
+{
+	test_pop_by(pop, "pop", "from the slot's home");
+	test_pop_by(pop_at, "pop_at", "from the row that it is told");
 }
 
 static void
@@ -482,6 +505,8 @@ lay_fast(unsigned n)
 	eddy_fast.tags = (uintptr_t)tags;
 	eddy_fast.slots = (uintptr_t)slots;
 	eddy_fast.rows = (uintptr_t)rows;
+	eddy_fast.below = EDDY_ROW_MAX_ASM + 1;
+	eddy_prof_left = 0;
 }
 
 /* With the area only while f runs: nothing of libc may see it. */
@@ -560,6 +585,41 @@ test_alloc(unsigned k)
 	held &= slow == allocs[k].slow && slow_size == 40 && unchanged();
 	held &= area.rseq_cs == 0;
 	tap_ok(held, "%s: an empty row, a thread without area go to C",
+	    allocs[k].name);
+}
+
+/* While allocations are counted. */
+static void
+test_counted(unsigned k)
+{
+	static const size_t sizes[] = {0, 1, 40, 65536};
+	void *(*f)(size_t) = allocs[k].f;
+	bool held = true;
+
+	for (unsigned i = 0; i < 4; i++) {
+		lay_fast(3);
+		memset(rows, ROW / 16, sizeof rows);
+		eddy_fast.below = 0;
+		eddy_prof_left = 100;
+		keep();
+		held &= call(f, sizes[i]) == object(2) && slow == NONE;
+		held &= eddy_prof_left == 52 && only_cur(1, STORAGE + 16);
+		held &= call(f, sizes[i]) == object(1) && slow == NONE;
+		held &= eddy_prof_left == 4;
+		keep();
+		(void)call(f, sizes[i]);
+		held &= slow == allocs[k].slow && slow_size == sizes[i];
+		held &= eddy_prof_left == -44 && unchanged();
+	}
+	lay_fast(0);
+	memset(rows, ROW / 16, sizeof rows);
+	eddy_fast.below = 0;
+	eddy_prof_left = 100;
+	(void)call(f, 40);
+	held &= slow == allocs[k].slow && eddy_prof_left == 52;
+	(void)call(f, 65537);
+	held &= slow == allocs[k].slow && eddy_prof_left == 52;
+	tap_ok(held, "%s: counts class sizes; below 0, C has the call",
 	    allocs[k].name);
 }
 
@@ -718,6 +778,7 @@ aborts(size_t at, int how, unsigned n)
 	protect(at, how);
 	out[0] = &area;
 	held &= pop(&out[0]) == EDDY_SECTION_ABORT && out[0] == &area;
+	held &= pop_at(&out[0]) == EDDY_SECTION_ABORT && out[0] == &area;
 	held &= push(object(1)) == EDDY_SECTION_ABORT;
 	held &= refill(in, 2) == EDDY_SECTION_ABORT;
 	held &= flush(out, &got) == EDDY_SECTION_ABORT && got == 64;
@@ -727,7 +788,7 @@ aborts(size_t at, int how, unsigned n)
 	}
 	call_free(eddy_free, BASE + 3 * 4096);
 	held &= slow == FREE && slow_pointer == (void *)(BASE + 3 * 4096ul);
-	held &= n_aborts == 8;
+	held &= n_aborts == 9;
 	protect(at, PROT_READ | PROT_WRITE);
 	/* What lies above cur is nobody's. */
 	for (unsigned i = n; i < n + 64; i++)
@@ -804,8 +865,10 @@ main(void)
 	test_limits();
 	test_add();
 	test_closed();
-	for (unsigned k = 0; k < 3; k++)
+	for (unsigned k = 0; k < 3; k++) {
 		test_alloc(k);
+		test_counted(k);
+	}
 	test_free();
 	test_names();
 	test_descriptors();

@@ -13,6 +13,8 @@
 #ifdef CTL_CHILD_CONF
 extern const char *malloc_conf;
 const char *malloc_conf = CTL_CHILD_CONF;
+extern const char *malloc_conf_2_conf_harder;
+const char *malloc_conf_2_conf_harder = "harder:2";
 #endif
 
 int

@@ -12,7 +12,7 @@
 
 #include "lib/ctl/conf.h"
 
-enum type { BOOL, UNSIGNED, SIZE, ENUM, STRING, LG, INT, FIXED, ANY };
+enum type { BOOL, UNSIGNED, SIZE, ENUM, STRING, LG, MS, INT, FIXED, ANY };
 
 struct known {
 	const char *name;
@@ -69,7 +69,7 @@ parse(const char *s)
 __attribute__((format(printf, 1, 2))) static unsigned
 parsef(const char *fmt, ...)
 {
-	char s[256];
+	char s[512];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -108,7 +108,8 @@ sound(void)
 	for (size_t i = 0; i < N(known); i++) {
 		const struct known *k = &known[i];
 
-		if (k->type != LG && (get(k) < k->min || get(k) > k->max))
+		if (k->type != LG && (get(k) < k->min || get(k) > k->max) &&
+		    (k->type != MS || get(k) != UINT64_MAX))
 			return false;
 	}
 	if (conf_log.len > sizeof(conf_log.text))
@@ -145,7 +146,10 @@ defaults_hold(void)
 	bool all = parse(NULL) == 0;
 
 	for (size_t i = 0; i < N(known); i++) {
-		if (known[i].type != LG && get(&known[i]) != known[i].def) {
+		uint64_t def = known[i].type == STRING ? strlen(known[i].values)
+						       : known[i].def;
+
+		if (known[i].type != LG && get(&known[i]) != def) {
 			tap_diag("%s: %" PRIu64, known[i].name, get(&known[i]));
 			all = false;
 		}
@@ -203,8 +207,11 @@ number_option(const struct known *k)
 	ok &= number_gives(k, v, 0, k->max);
 	tap_ok(ok, "%s: decimal, octal, hexadecimal over its range", k->name);
 
-	(void)snprintf(v, sizeof(v), "%" PRId64, (int64_t)k->min - 1);
+	(void)snprintf(v, sizeof(v), "%" PRId64,
+	    (int64_t)k->min - (k->type == MS ? 2 : 1));
 	ok = number_gives(k, v, faults, low);
+	if (k->type == MS) /* never */
+		ok &= number_gives(k, "-1", 0, UINT64_MAX);
 	(void)snprintf(v, sizeof(v), "%" PRIu64, k->max + 1);
 	ok &= number_gives(k, v, faults, high);
 	ok &= number_gives(k, "18446744073709551615", faults, high);
@@ -246,16 +253,18 @@ enum_option(const struct known *k)
 static void
 string_option(const struct known *k)
 {
-	char v[128];
+	char v[384];
 	bool ok = parsef("%s:", k->name) == 0 && get(k) == 0;
 
 	memset(v, 'a', sizeof(v));
+	v[0] = '/'; /* one of them is a path */
 	v[k->max] = '\0';
 	ok &= parsef("%s:%s", k->name, v) == 0 && get(k) == k->max;
 	ok &= strcmp((const char *)&opts + k->offset, v) == 0;
 	v[k->max] = 'a';
 	v[k->max + 1] = '\0';
-	ok &= parsef("%s:%s", k->name, v) == 1 && get(k) == 0 && sound();
+	ok &= parsef("%s:%s", k->name, v) == 1 && sound();
+	ok &= strcmp((const char *)&opts + k->offset, k->values) == 0;
 	tap_ok(ok, "%s: up to its length", k->name);
 }
 
@@ -321,7 +330,7 @@ later_places_win(void)
 {
 	static const char *const text[EDDY_CONF_N_SOURCES] = {
 	    "tcache_max:1,lg_range:31", "tcache_max:2,lg_range:32",
-	    "tcache_max:3", "tcache_max:4", "tcache_max:5"};
+	    "tcache_max:3", "tcache_max:4", "tcache_max:5", "tcache_max:6"};
 	bool ok = true;
 
 	for (unsigned from = 0; from < EDDY_CONF_N_SOURCES; from++) {
@@ -392,6 +401,10 @@ malformed_strings(void)
 		"lg_range: \"99\" is outside 30 to 46"},
 	    {"zero_realloc:keep,zero:true", 1, true,
 		"zero_realloc: \"keep\" is none of free alloc abort"},
+	    {"control:yes,zero:true", 1, true,
+		"control: \"yes\" is neither auto nor an absolute path"},
+	    {"control:./here,zero:true", 1, true,
+		"control: \"./here\" is neither auto nor an absolute path"},
 	    {"zero:true\n<eddy>: forged", 1, false,
 		"zero: \"true?<eddy>: forged\""},
 	    {"background_thread:\xff\xfe,zero:true", 1, true, "\"??\""},
@@ -452,8 +465,10 @@ confirmation(void)
 static int
 early_child(void)
 {
+	char link[EDDY_CONF_LINK_MAX];
+
 	environ = NULL;
-	return eddy_conf_load(&opts, &conf_log) == -EINVAL &&
+	return eddy_conf_load(&opts, &conf_log, link) == -EINVAL &&
 		       conf_log.n_faults == 1 && sound() &&
 		       opts.lg_range == 31 &&
 		       logged("<eddy>: MALLOC_CONF: tcache: \"maybe\" is not")

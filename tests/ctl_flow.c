@@ -45,7 +45,7 @@ flows(void)
 	const char *s;
 
 	text_len = 0;
-	malloc_stats_print(collect, NULL, "Jgabln");
+	malloc_stats_print(collect, NULL, "Jgmdablxehn");
 	s = strstr(text, "\"flows\":{");
 	if (s == NULL)
 		tap_bail("no flows in the statistics: %s", text);
@@ -276,7 +276,7 @@ main(int argc, char **argv)
 	if (!find_cpus(cpus))
 		tap_skip_all("two CPUs are needed, an even and an odd one");
 	p_free(p_malloc(1));
-	malloc_stats_print(collect, NULL, "Jgabln");
+	malloc_stats_print(collect, NULL, "Jgmdablxehn");
 	if (strstr(text, "\"mode\":\"rseq\"") == NULL)
 		tap_skip_all("no restartable sequences: no CPU has a cache");
 	tap_guard(300);

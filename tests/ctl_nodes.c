@@ -9,6 +9,7 @@
 
 #include <sched.h>
 
+#include "eddy/eddy.h"
 #include "lib/ctl/stats.h"
 #include "lib/heap/arena.h"
 #include "lib/heap/cpu_cache.h"
@@ -16,7 +17,11 @@
 #include "lib/heap/pagemap.h"
 #include "lib/heap/returns.h"
 
-enum { MANY = 16384, MAX_STACK = 8192, STACK = 1 << 18 };
+enum {
+	MANY = 16384,
+	MAX_STACK = 8192 + (EDDY_N_ROWS - 50) * 64,
+	STACK = 1 << 18
+};
 
 static void *objects[MANY];
 static int cpus[2];
@@ -129,6 +134,23 @@ bound_of(size_t n_cpus, size_t n_homes)
 	return n_cpus * (own + (n_homes - 1) * other) + n_homes * ring;
 }
 
+/* What groups of hinted objects add. */
+static size_t
+bound_of_groups(size_t n_cpus, size_t n_groups)
+{
+	size_t group = 0;
+	size_t ring = 0;
+
+	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
+		const struct eddy_class *c = &eddy_classes[row];
+		size_t batch = (size_t)c->batch * c->size;
+
+		group += batch <= 65536 ? 2 * batch : batch;
+		ring += eddy_returns_limit(row) * (size_t)c->size;
+	}
+	return n_cpus * n_groups * group + n_groups * ring;
+}
+
 static void
 check_parts(const struct eddy_stats *st)
 {
@@ -173,6 +195,7 @@ test_bound(void)
 {
 	struct eddy_stats st;
 	size_t n_homes;
+	size_t remote;
 
 	p_free(p_malloc(1));
 	n_homes = heap()->n_homes;
@@ -199,6 +222,16 @@ test_bound(void)
 	    st.ring_bytes);
 	if (n_homes > 1)
 		check(st.remote_row_bytes != 0, "nothing in remote rows");
+	/* Groups count from the first hint on; what they hold is the CPU's own.
+	 */
+	remote = st.remote_row_bytes;
+	p_free(eddy_alloc_short(100));
+	eddy_stats_read(heap(), &st);
+	check_parts(&st);
+	check(st.remote_row_bytes <= remote, "hinted objects count as remote");
+	CHECK_EQUAL(st.stranded_bound,
+	    bound_of(2, n_homes) +
+		bound_of_groups(2, heap()->n_with_rows - n_homes));
 }
 
 /* ------------------------------------------------------------------ */
@@ -397,8 +430,9 @@ test_metadata(void)
 	check_metadata("with objects");
 	read_smaps(&mapped, &rss);
 	eddy_stats_read(heap(), &st);
-	/* An estimate, but not a poor one; of small pages. */
-	check(st.metadata > rss / 10 * 8 || sysconf(_SC_PAGESIZE) > PAGE,
+	/* An estimate, but not a poor one; of small pages that were written. */
+	check(st.metadata > rss / 10 * 8 || sysconf(_SC_PAGESIZE) > PAGE ||
+		  probe_reads_cost(),
 	    "%zu bytes of metadata, by smaps %zu", st.metadata, rss);
 	go_to(1);
 	drop_at(200, (size_t)200 * (EDDY_N_ROWS - 1));

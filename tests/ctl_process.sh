@@ -101,10 +101,12 @@ ok "confirm_conf: places and settings" 0 \
 
 run "$own_static"
 ok "the malloc_conf of a program that has the library in it" 0 \
-	'<eddy>: malloc_conf: unknown option: "own"'
+	'<eddy>: malloc_conf: unknown option: "own"' \
+	'<eddy>: malloc_conf_2_conf_harder: unknown option: "harder"'
 run "$own"
 ok "the malloc_conf of a program that links the library" 0 \
-	'<eddy>: malloc_conf: unknown option: "own"'
+	'<eddy>: malloc_conf: unknown option: "own"' \
+	'<eddy>: malloc_conf_2_conf_harder: unknown option: "harder"'
 run env MALLOC_CONF=confirm_conf:true,junk:false "$own_static"
 ok "the environment comes after the program" 0 \
 	'<eddy>: malloc_conf: options "junk:true,own:1"' \
@@ -112,7 +114,9 @@ ok "the environment comes after the program" 0 \
 	'<eddy>: malloc_conf: unknown option: "own"' \
 	'<eddy>: MALLOC_CONF: options "confirm_conf:true,junk:false"' \
 	'<eddy>: MALLOC_CONF: confirm_conf set to "true"' \
-	'<eddy>: MALLOC_CONF: junk set to "false"'
+	'<eddy>: MALLOC_CONF: junk set to "false"' \
+	'<eddy>: malloc_conf_2_conf_harder: options "harder:2"' \
+	'<eddy>: malloc_conf_2_conf_harder: unknown option: "harder"'
 
 # /etc/malloc.conf, in a mount namespace of its own.
 name="the text of /etc/malloc.conf"

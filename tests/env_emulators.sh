@@ -44,11 +44,34 @@ work(void *arg)
 	return arg == NULL ? NULL : (void *)bad;
 }
 
+/* Memory that was used before is zero, whatever tells of its pages. */
+static int
+is_zero_again(size_t n)
+{
+	unsigned char *p = malloc(n);
+
+	if (p == NULL)
+		return 0;
+	memset(p, 0xff, n / 3);
+	memset(p + n - 5000, 0xff, 5000);
+	free(p);
+	p = calloc(1, n);
+	for (size_t i = 0; i < n; i++)
+		if (p == NULL || p[i] != 0)
+			return 0;
+	free(p);
+	return 1;
+}
+
 int
 main(void)
 {
 	pthread_t t[3];
 	void *bad;
+
+	if (!is_zero_again(1500000) || !is_zero_again(3000000) ||
+	    !is_zero_again(9000000))
+		return 4;
 
 	for (int i = 0; i < 3; i++)
 		if (pthread_create(&t[i], NULL, work, &bad) != 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * env_faults.c - each system call that the library makes, refused at its n-th
- * time, for n = 1, 2, ... until there is no n-th; and refused for good.
+ * time, for n = 1, 2, ... until there is no n-th; and refused for good.  Some
+ * lie instead: they succeed, and nothing is done.
  *
  * A tracer refuses only calls that the library itself makes, told by where
  * the instruction or its caller lies, so that the loader lives.  The traced
@@ -23,26 +24,36 @@ main(void)
 /* The child's sign that refusing is over: a call that nobody makes. */
 enum { SIGN_NR = SYS_getpgid, SIGN_ARG = 0x0eddeddd };
 
+/* What a lie is answered with. */
+enum { LIE = -1, LIE_COUNT = -2 }; /* 0; as many bytes as were asked for */
+
 static const struct {
 	int nr;
 	int err;
 	const char *name;
+	int also; /* another call, always refused */
 } fault[] = {
-    {SYS_mmap, ENOMEM, "mmap"},
-    {SYS_mprotect, ENOMEM, "mprotect"},
-    {SYS_madvise, EAGAIN, "madvise"},
-    {SYS_munmap, ENOMEM, "munmap"},
-    {SYS_mremap, ENOMEM, "mremap"},
-    {SYS_membarrier, EPERM, "membarrier"},
-    {SYS_rseq, ENOSYS, "rseq"},
-    {SYS_prctl, EINVAL, "prctl"},
-    {SYS_sched_getaffinity, EPERM, "sched_getaffinity"},
-    {SYS_readlink, EACCES, "readlink"},
-    {SYS_readlinkat, EACCES, "readlinkat"},
-    {SYS_openat, EMFILE, "openat"},
-    {SYS_read, EIO, "read"},
-    {SYS_getrandom, ENOSYS, "getrandom"},
-    {SYS_mbind, EPERM, "mbind"},
+    {SYS_mmap, ENOMEM, "mmap", 0},
+    {SYS_mprotect, ENOMEM, "mprotect", 0},
+    {SYS_madvise, EAGAIN, "madvise", 0},
+    {SYS_madvise, LIE, "madvise", 0},
+    {SYS_munmap, ENOMEM, "munmap", 0},
+    {SYS_mremap, ENOMEM, "mremap", 0},
+    {SYS_membarrier, EPERM, "membarrier", 0},
+    {SYS_rseq, ENOSYS, "rseq", 0},
+    {SYS_prctl, EINVAL, "prctl", 0},
+    {SYS_sched_getaffinity, EPERM, "sched_getaffinity", 0},
+    {SYS_readlink, EACCES, "readlink", 0},
+    {SYS_readlinkat, EACCES, "readlinkat", 0},
+    {SYS_openat, EMFILE, "openat", 0},
+    {SYS_read, EIO, "read", 0},
+    {SYS_close, EIO, "close", 0},
+    {SYS_ioctl, ENOTTY, "ioctl", 0},
+    {SYS_ioctl, LIE, "ioctl", 0},
+    {SYS_pread64, EIO, "pread64", SYS_ioctl},
+    {SYS_pread64, LIE_COUNT, "pread64", SYS_ioctl},
+    {SYS_getrandom, ENOSYS, "getrandom", 0},
+    {SYS_mbind, EPERM, "mbind", 0},
 };
 
 /* ---- the child ---- */
@@ -59,6 +70,23 @@ checked(void *p)
 	}
 	errno = 0;
 	return p;
+}
+
+/* Memory that was used before, and is to be zero. */
+static void
+again(size_t size)
+{
+	unsigned char *p = checked(p_malloc(size));
+
+	if (p == NULL)
+		return;
+	memset(p, 0x5a, size / 3);
+	memset(p + size - 5000, 0x5a, 5000);
+	p_free(p);
+	p = checked(p_calloc(1, size));
+	for (size_t i = 0; p != NULL && i + 8 <= size; i += 8)
+		wrong += *(uint64_t *)(void *)(p + i) != 0;
+	p_free(p);
 }
 
 static void
@@ -103,7 +131,11 @@ work(void)
 			p_free(r != NULL ? r : q);
 			p[s][i] = NULL;
 		}
+	again(300000);
+	again(1500000);
+	again(9000000);
 	(void)malloc_trim(0);
+	again(9000000);
 }
 
 static void *
@@ -194,6 +226,7 @@ in_library(pid_t pid, const struct user_regs_struct *regs, struct range *r,
 
 struct run {
 	int nr;
+	int also;
 	int err;
 	unsigned long nth; /* which call to refuse, from 1 */
 	bool for_good;
@@ -202,12 +235,13 @@ struct run {
 };
 
 static void
-trace_me(char *self, const int nr)
+trace_me(char *self, int nr, int also)
 {
 	struct sock_filter f[] = {
 	    BPF_STMT(
 		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 1, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 2, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)also, 1, 0),
 	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SIGN_NR, 0, 1),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
@@ -228,6 +262,19 @@ trace_me(char *self, const int nr)
 	tap_exec(self, arg);
 }
 
+static unsigned long long
+answer(const struct run *run, const struct user_regs_struct *regs)
+{
+	switch (run->err) {
+	case LIE:
+		return 0;
+	case LIE_COUNT:
+		return regs->rdx;
+	default:
+		return (unsigned long long)-run->err;
+	}
+}
+
 static void
 at_call(
     pid_t pid, struct run *run, struct range *lib, const char *so, bool *over)
@@ -242,10 +289,16 @@ at_call(
 	}
 	if (*over || !in_library(pid, &regs, lib, so))
 		return;
+	if ((int)regs.orig_rax == run->also) {
+		regs.orig_rax = ~0ull;
+		regs.rax = (unsigned long long)-ENOTTY;
+		(void)ptrace(PTRACE_SETREGS, pid, NULL, &regs);
+		return;
+	}
 	run->seen++;
 	if (run->seen == run->nth || (run->for_good && run->seen > run->nth)) {
 		regs.orig_rax = ~0ull;
-		regs.rax = (unsigned long long)-run->err;
+		regs.rax = answer(run, &regs);
 		(void)ptrace(PTRACE_SETREGS, pid, NULL, &regs);
 	}
 }
@@ -261,7 +314,7 @@ trace(char *self, const char *so, struct run *run)
 	int st;
 
 	if (pid == 0)
-		trace_me(self, run->nr);
+		trace_me(self, run->nr, run->also != 0 ? run->also : run->nr);
 	run->seen = 0;
 	if (waitpid(pid, &st, 0) != pid || !WIFSTOPPED(st) ||
 	    ptrace(PTRACE_SETOPTIONS, pid, NULL,
@@ -300,7 +353,7 @@ verdict(const struct run *run)
 	case 0:
 		return NULL;
 	case 1:
-		return "wrong errno, or content lost";
+		return "wrong errno, or content lost, or not zero";
 	case 2:
 		return "did not recover";
 	case 3:
@@ -339,7 +392,10 @@ main(int argc, char **argv)
 		tap_skip_all("no EDDY_SO: which calls are the library's?");
 	tap_guard(150);
 	for (size_t i = 0; i < COUNT(fault); i++) {
-		struct run run = {.nr = fault[i].nr, .err = fault[i].err};
+		struct run run = {.nr = fault[i].nr,
+		    .also = fault[i].also,
+		    .err = fault[i].err};
+		const char *how = run.err < 0 ? "lies" : "is refused";
 		bool once = true;
 		bool good = true;
 		unsigned long calls = 0;
@@ -360,9 +416,9 @@ main(int argc, char **argv)
 			continue;
 		}
 		tap_diag("%s: %lu calls", fault[i].name, calls);
-		tap_ok(once, "%s refused once, at each time", fault[i].name);
+		tap_ok(once, "%s %s once, at each time", fault[i].name, how);
 		tap_ok(
-		    good, "%s refused for good, from each time", fault[i].name);
+		    good, "%s %s for good, from each time", fault[i].name, how);
 	}
 	return tap_end();
 }

@@ -121,6 +121,32 @@ test_builder(void)
 	tap_ok(held, "a string that grows by 777 bytes keeps all of them");
 }
 
+/* Sizes whose number of chunks has no 32 bits: as large as can be, and such
+ * that the lower bits are those of a block that is there. */
+static void
+test_out_of_reach(void)
+{
+	static const size_t from[] = {100, 20000, 1 << 20, 5 << 20, 40 << 20};
+	static const size_t to[] = {(size_t)1 << 53,
+	    ((size_t)1 << 53) + (5 << 20), (size_t)1 << 60, (size_t)5 << 60,
+	    SIZE_MAX / 2};
+	bool held = true;
+
+	for (size_t i = 0; i < COUNT(from); i++) {
+		unsigned char *p = p_malloc(from[i]);
+
+		fill(p, 0, from[i]);
+		for (size_t k = 0; k < COUNT(to); k++) {
+			errno = 0;
+			held = held && p_realloc(p, to[k]) == NULL &&
+			       errno == ENOMEM && kept(p, from[i], from[i]);
+		}
+		p_free(p);
+	}
+	tap_ok(
+	    held, "what cannot be had is NULL and ENOMEM, and the block stays");
+}
+
 /* A block of 1 GiB moves or grows without being copied: it stays untouched. */
 static void
 test_large_growth(void)
@@ -183,6 +209,35 @@ test_shrink_gives_back(void)
 	    now < full + 16 * KIB, "what a shrinking block leaves is reused");
 }
 
+/* A block of one chunk is cut from pages, or is a whole chunk for the sake of
+ * its alignment; both grow by moving, and leave what they were. */
+static void
+one_chunk(void)
+{
+	bool held = true;
+
+	for (int i = 0; i < 200; i++) {
+		size_t align = i % 2 != 0 ? 4UL * MIB : PAGE;
+		char *p = aligned_alloc(align, 2UL * MIB);
+		char *behind = p_malloc(2UL * MIB);
+		char *q;
+
+		if (p == NULL || behind == NULL)
+			tap_bail("no memory");
+		memset(p, 1 + i % 100, 2UL * MIB);
+		q = p_realloc(p, 34UL * MIB);
+		held = held && q != NULL && q[0] == 1 + i % 100 &&
+		       q[2UL * MIB - 1] == 1 + i % 100;
+		p_free(q);
+		q = p_calloc(1, 2UL * MIB);
+		for (size_t k = 0; q != NULL && k < 2UL * MIB; k += PAGE)
+			held = held && q[k] == 0;
+		p_free(q);
+		p_free(behind);
+	}
+	tap_ok(held, "blocks of one chunk of either kind move");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -193,7 +248,9 @@ main(int argc, char **argv)
 	test_matrix();
 	test_walk();
 	test_builder();
+	test_out_of_reach();
 	test_large_growth();
 	test_shrink_gives_back();
+	one_chunk();
 	return tap_end();
 }

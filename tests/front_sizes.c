@@ -14,6 +14,9 @@ static void *(*volatile p_rarray)(void *, size_t, size_t) = reallocarray;
 static size_t
 real_size(size_t n)
 {
+	/* --with-lg-quantum=3 has 24, 40 and 56, too. */
+	if (n <= 64 && probe_quantum() == 8)
+		return n == 0 ? 8 : (n + 7) & ~(size_t)7;
 	for (size_t i = 0; i < COUNT(class_bytes); i++)
 		if (n <= class_bytes[i])
 			return class_bytes[i];
@@ -56,7 +59,7 @@ test_small_classes(void)
 		    has_size(p_malloc(n), real_size(n), "malloc", n, 0) &&
 		    has_size(p_calloc(1, n), real_size(n), "calloc", n, 0) &&
 		    has_size(p_realloc(NULL, n), real_size(n), "realloc", n, 0);
-	tap_ok(held, "small sizes round up to the 36 classes");
+	tap_ok(held, "small sizes round up to their classes");
 }
 
 static void
@@ -205,12 +208,13 @@ test_natural_alignment(void)
 {
 	enum { N = 3000 };
 	static void *keep[4][N];
+	const size_t most = probe_quantum() == 8 ? 8 : 16;
 	bool held = true;
 
 	for (int f = 0; f < 4; f++)
 		for (size_t i = 1; i < N; i++) {
 			size_t n = i < 2000 ? i : i * 611;
-			size_t need = n >= 16 ? 16 : 8;
+			size_t need = n >= 16 ? most : 8;
 			void *p = f == 0   ? p_malloc(n)
 				  : f == 1 ? p_calloc(1, n)
 				  : f == 2 ? p_realloc(NULL, n)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * front_zero.c - calloc's memory is zero: after use, after realloc, after a
- * trim, where madvise is refused and where it lies, where options fill blocks.
+ * trim, after decay, where options fill blocks, and where the calls that purge
+ * or tell of pages are refused or do nothing.
  */
 #include "probe.h"
 
@@ -58,6 +59,66 @@ churn(int rounds)
 	return bad;
 }
 
+/* Until what was freed decays: twice some 100 ms, and more. */
+static unsigned long
+churn_and_wait(void)
+{
+	unsigned long bad = churn(4);
+
+	for (int i = 0; i < 2; i++) {
+		for (int ms = 0; ms < 300; ms += 10) {
+			(void)usleep(10000);
+			for (size_t n = 100; n < 1000; n++)
+				p_free(p_malloc(n));
+		}
+		bad += churn(2);
+	}
+	return bad;
+}
+
+/*
+ * The same in a child whose n system calls answer err; 0: they succeed and do
+ * nothing.
+ */
+static void
+test_under(const int *nr, size_t n, int err, const char *what)
+{
+	char why[64];
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		probe_child_begin(60);
+		if (!probe_refuse(nr, n, err))
+			_exit(77);
+		_exit(churn(4) != 0);
+	}
+	if (probe_wait(pid, why, sizeof why))
+		tap_ok(true, "calloc is zero %s", what);
+	else if (strcmp(why, "exit 77") == 0)
+		tap_skip(what, "no seccomp filters");
+	else
+		tap_ok(false, "calloc is zero %s: %s", what, why);
+}
+
+static void
+test_kernels(void)
+{
+	static const int scan[] = {SYS_ioctl};
+	static const int ask[] = {SYS_ioctl, SYS_pread64};
+	static const int open[] = {SYS_openat};
+	static const int close[] = {SYS_close};
+	static const int all[] = {SYS_ioctl, SYS_pread64, SYS_madvise};
+
+	test_under(scan, 1, ENOTTY, "without PAGEMAP_SCAN");
+	test_under(scan, 1, 0, "where ioctl succeeds and does nothing");
+	test_under(ask, 2, EPERM, "where nothing tells of pages");
+	test_under(ask, 2, 0, "where what tells of pages does nothing");
+	test_under(open, 1, EMFILE, "where no file can be opened");
+	test_under(close, 1, EIO, "where close is refused");
+	test_under(all, 3, EPERM, "where nothing is answered");
+	test_under(all, 3, 0, "where nothing is done");
+}
+
 /* Fresh memory need not be written to be zero: calloc costs what is touched. */
 static void
 test_untouched(void)
@@ -90,10 +151,11 @@ test_usable_tail(void)
 		memset(p, 0xff, p_usable(p));
 		p_free(p);
 		p = p_calloc(n, 1);
-		held = dirty_bytes(p, n) == 0 && held;
+		held = dirty_bytes(p, p_usable(p)) == 0 && held;
 		p_free(p);
 	}
-	tap_ok(held, "calloc is zero right after a full block of its size");
+	tap_ok(held,
+	    "calloc is zero, to its real size, right after a full block of it");
 }
 
 /*
@@ -188,11 +250,12 @@ main(int argc, char **argv)
 	probe_small_pages();
 	tap_guard(100);
 	if (getenv("EDDY_TAP_CHILD") != NULL)
-		return churn(6) != 0;
+		return churn_and_wait() != 0;
 	tap_ok(churn(10) == 0, "calloc is zero over 10 rounds of dirty memory");
 	test_usable_tail();
 	test_untouched();
 	test_options(argv);
+	test_kernels();
 	(void)setenv("MALLOC_CONF", "dirty_decay_ms:100,muzzy_decay_ms:0", 1);
 	tap_ok(probe_again(argv, "refused", "madvise refused"),
 	    "calloc is zero where madvise is refused");

@@ -21,10 +21,7 @@ static struct {
 static inline bool
 find_api(void)
 {
-	static const struct {
-		const char *name;
-		void *where;
-	} f[] = {
+	static const struct symbol f[] = {
 	    {"eddy_arena_create", &api.create},
 	    {"eddy_arena_malloc", &api.alloc},
 	    {"eddy_arena_aligned_alloc", &api.aligned},
@@ -33,14 +30,7 @@ find_api(void)
 	    {"eddy_node_at", &api.node_at},
 	};
 
-	for (size_t i = 0; i < COUNT(f); i++) {
-		void *sym = dlsym(RTLD_DEFAULT, f[i].name);
-
-		if (sym == NULL)
-			return false;
-		memcpy(f[i].where, &sym, sizeof sym);
-	}
-	return true;
+	return find_symbols(f, COUNT(f));
 }
 
 /* The lowest node with memory: there is always one. */

@@ -404,7 +404,7 @@ more_than_homes(void)
 	(void)eddy_topology_fake(topo, "2x64x2");
 	eddy_placement_draw(
 	    place, topo, EDDY_NUMA_LOCAL, EDDY_HOME_LLC, true, NULL, 0);
-	held = sound() && place->n_homes == 62;
+	held = sound() && place->n_homes == EDDY_MAX_HOMES;
 	for (unsigned c = 0; c < 256; c++) {
 		unsigned h = place->home_of_cpu[c];
 
@@ -412,45 +412,50 @@ more_than_homes(void)
 		held = held && place->home_of_cpu[c ^ 1] == h &&
 		       place->node_of_home[h] == (int)(c / 128);
 	}
-	for (unsigned h = 0; h < 62; h++)
+	for (unsigned h = 0; h < EDDY_MAX_HOMES; h++)
 		held = held && members[h] >= 2 && members[h] <= 6;
-	tap_ok(held, "128 caches on 2 nodes share 62 homes, each on its node");
+	tap_ok(held, "128 caches on 2 nodes share all homes, each on its node");
 
 	clean();
 	(void)eddy_topology_fake(topo, "80x1x2");
 	eddy_placement_draw(
 	    place, topo, EDDY_NUMA_LOCAL, EDDY_HOME_NODE, true, NULL, 0);
 	memset(members, 0, sizeof members);
-	held = sound() && place->n_homes == 62 && place->n_nodes == 80;
+	held =
+	    sound() && place->n_homes == EDDY_MAX_HOMES && place->n_nodes == 80;
 	for (unsigned i = 0; i < 80; i++) {
 		members[place->home_of_node[i]]++;
 		held =
 		    held && place->home_of_cpu[2 * i] == place->home_of_node[i];
-		held = held && (i >= 62 || place->home_of_node[i] == i);
+		held = held &&
+		       (i >= EDDY_MAX_HOMES || place->home_of_node[i] == i);
 	}
-	for (unsigned h = 0; h < 62; h++)
+	for (unsigned h = 0; h < EDDY_MAX_HOMES; h++)
 		held = held && members[h] <= 2;
-	tap_ok(held, "80 nodes share 62 homes, two at most each");
+	tap_ok(held, "80 nodes share all homes, two at most each");
 
 	clean();
 	(void)eddy_topology_fake(topo, "1024x1x8");
-	for (unsigned i = 62; i < 1024; i++)
-		topo->distance[i][61] = 11;
+	for (unsigned i = EDDY_MAX_HOMES; i < 1024; i++)
+		topo->distance[i][EDDY_MAX_HOMES - 1] = 11;
 	eddy_placement_draw(
 	    place, topo, EDDY_NUMA_LOCAL, EDDY_HOME_NODE, false, NULL, 0);
-	held = sound() && place->n_homes == 62 && place->n_nodes == 1024;
+	held = sound() && place->n_homes == EDDY_MAX_HOMES &&
+	       place->n_nodes == 1024;
 	for (unsigned i = 0; i < 1024; i++)
-		held = held && place->home_of_cpu[8 * i] == (i < 62 ? i : 61);
+		held =
+		    held && place->home_of_cpu[8 * i] ==
+				(i < EDDY_MAX_HOMES ? i : EDDY_MAX_HOMES - 1);
 	tap_ok(held, "1024 nodes: those beyond share the nearest home");
 
 	clean();
 	(void)eddy_topology_fake(topo, "70x2x1");
 	eddy_placement_draw(
 	    place, topo, EDDY_NUMA_LOCAL, EDDY_HOME_LLC, true, NULL, 0);
-	held = sound() && place->n_homes == 62;
-	for (unsigned i = 0; i < 62; i++)
+	held = sound() && place->n_homes == EDDY_MAX_HOMES;
+	for (unsigned i = 0; i < EDDY_MAX_HOMES; i++)
 		held = held && place->node_of_home[i] == (int)i;
-	tap_ok(held, "70 nodes of two caches: homes on 62 nodes");
+	tap_ok(held, "70 nodes of two caches: homes on as many nodes");
 }
 
 /*
@@ -523,7 +528,8 @@ finds_the_machine(void)
 	tap_ok(held, "a text that is no topology is the machine, and an error");
 	clean();
 	eddy_placement_find(place, EDDY_NUMA_LOCAL, EDDY_HOME_LLC, "");
-	held = place->n_homes >= real.n_homes && place->n_homes <= 62 &&
+	held = place->n_homes >= real.n_homes &&
+	       place->n_homes <= EDDY_MAX_HOMES &&
 	       place->n_nodes == real.n_nodes;
 	tap_ok(held, "home:llc has %u homes here, home:node %u", place->n_homes,
 	    real.n_homes);

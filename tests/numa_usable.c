@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * numa_usable.c - CPU quotas as cgroup files state them, affinity masks, and
- * a real cgroup where one can be made.
+ * numa_usable.c - CPU quotas and limits of memory as cgroup files state them,
+ * affinity masks, and a real cgroup where one can be made.
  */
 #include "tests/numa_tree.h"
 
@@ -128,6 +128,71 @@ quotas(void)
 			tap_diag("%lld instead of %lld", (long long)got,
 			    (long long)roots[i].want);
 	}
+}
+
+/* The same of memory: the smallest that can be seen. */
+static const struct root memories[] = {
+    {"memory: no files", NONE, {{NULL, NULL}}},
+    {"memory, v2", 1048576,
+	{{SELF, "0::/a/b\n"}, {CG "a/b/memory.max", "1048576\n"}}},
+    {"memory, v2: no limit", NONE,
+	{{SELF, "0::/a\n"}, {CG "a/memory.max", "max\n"}}},
+    {"memory, v2: none at all", 0,
+	{{SELF, "0::/a\n"}, {CG "a/memory.max", "0\n"}}},
+    {"memory, v2: a parent's is smaller", 4096,
+	{{SELF, "0::/a/b/c\n"}, {CG "a/b/c/memory.max", "max\n"},
+	    {CG "a/b/memory.max", "8192\n"}, {CG "a/memory.max", "4096\n"}}},
+    {"memory, v2: a parent's is larger", 4096,
+	{{SELF, "0::/a/b\n"}, {CG "a/b/memory.max", "4096\n"},
+	    {CG "a/memory.max", "8192\n"}}},
+    {"memory, v2: what CPUs may is another thing", NONE,
+	{{SELF, "0::/a\n"}, {CG "a/cpu.max", "4096 100\n"},
+	    {CG "a/memory.high", "4096\n"}, {CG "a/memory.low", "4096\n"}}},
+    {"memory, v1", 65536,
+	{{SELF, "5:memory:/m/n\n4:cpu:/u\n"},
+	    {CG "memory/m/n/memory.limit_in_bytes", "65536\n"}}},
+    {"memory, v1: with others at one mount", 65536,
+	{{SELF, "5:cpu,memory:/m\n"},
+	    {CG "cpu,memory/m/memory.limit_in_bytes", "65536\n"}}},
+    {"memory, v1: no limit is a large number", NONE,
+	{{SELF, "5:memory:/m\n"},
+	    {CG "memory/m/memory.limit_in_bytes", "9223372036854771712\n"}}},
+    {"memory, v1 and v2: v2 is at unified", 4096,
+	{{SELF, "4:cpu:/u\n0::/x\n"}, {CG "unified/x/memory.max", "4096\n"},
+	    {CG "x/memory.max", "100\n"}}},
+    {"memory, v1: in a container", 4096,
+	{{SELF, "5:memory:/docker/0123\n"},
+	    {CG "memory/memory.limit_in_bytes", "4096\n"}}},
+    {"memory, v2: outside the namespace nothing is known", NONE,
+	{{SELF, "0::/../x\n"}, {CG "memory.max", "4096\n"}}},
+};
+
+static void
+limits_of_memory(void)
+{
+	static const char *const bad[] = {"", "\n", "-1\n", "4096", "4096 \n",
+	    "4096\n\n", "4k\n", "0x1000\n", "99999999999999999999\n"};
+	bool held = true;
+
+	for (unsigned i = 0; i < N(memories); i++) {
+		uint64_t got;
+
+		put_root(&memories[i]);
+		got = eddy_usable_memory(tree_dir);
+		if (!tap_ok(got == memories[i].want, "%s", memories[i].name))
+			tap_diag("%lld instead of %lld", (long long)got,
+			    (long long)memories[i].want);
+	}
+	tree_reset();
+	tree_put(SELF, "0::/\n", 5);
+	for (unsigned i = 0; i < N(bad); i++) {
+		tree_put(CG "memory.max", bad[i], strlen(bad[i]));
+		if (eddy_usable_memory(tree_dir) == NONE)
+			continue;
+		tap_diag("\"%s\" is a limit", bad[i]);
+		held = false;
+	}
+	tap_ok(held, "%zu values of memory.max are none", N(bad));
 }
 
 static void
@@ -465,6 +530,7 @@ main(void)
 	numa_begin(60);
 	tree_begin();
 	quotas();
+	limits_of_memory();
 	bad_values();
 	long_paths();
 	garbage();

@@ -32,6 +32,27 @@
 
 enum { KIB = 1024, MIB = 1024 * 1024, PAGE = 4096 };
 
+/* A function of the library that the test was preloaded with, and the pointer
+ * that is to call it. */
+struct symbol {
+	const char *name;
+	void *where;
+};
+
+/* False: another allocator, one is not there. */
+static inline bool
+find_symbols(const struct symbol *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		void *sym = dlsym(RTLD_DEFAULT, s[i].name);
+
+		if (sym == NULL)
+			return false;
+		memcpy(s[i].where, &sym, sizeof sym);
+	}
+	return true;
+}
+
 static void *(*volatile p_malloc)(size_t) = malloc;
 static void *(*volatile p_calloc)(size_t, size_t) = calloc;
 static void *(*volatile p_realloc)(void *, size_t) = realloc;
@@ -61,6 +82,22 @@ flag_clear(struct flag *f)
 	atomic_store(&f->set, false);
 }
 
+/* probe_quantum - the smallest step between size classes, 16 or 8; 0 of another
+ * allocator. */
+static inline size_t
+probe_quantum(void)
+{
+	int (*ctl)(const char *, void *, size_t *, void *, size_t);
+	void *sym = dlsym(RTLD_DEFAULT, "mallctl");
+	size_t v = 0;
+	size_t n = sizeof v;
+
+	if (sym == NULL)
+		return 0;
+	memcpy(&ctl, &sym, sizeof ctl);
+	return ctl("arenas.quantum", &v, &n, NULL, 0) == 0 ? v : 0;
+}
+
 /* probe_rss_kib - resident memory of this process; allocates nothing. */
 static inline long
 probe_rss_kib(void)
@@ -87,6 +124,28 @@ static inline void
 probe_small_pages(void)
 {
 	(void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
+/*
+ * probe_reads_cost - whether pages that were only read are resident as well:
+ * a kernel without the common page of zeros.
+ */
+static inline bool
+probe_reads_cost(void)
+{
+	enum { N = 1024 };
+	const volatile char *p = mmap(NULL, N * (size_t)PAGE,
+	    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long before = probe_rss_kib();
+	char sum = 0;
+
+	if (p == MAP_FAILED)
+		return false;
+	for (size_t i = 0; i < N; i++)
+		sum |= p[i * PAGE];
+	before = probe_rss_kib() - before;
+	(void)munmap((void *)(uintptr_t)p, N * (size_t)PAGE);
+	return sum != 0 || before > N * PAGE / KIB / 2;
 }
 
 /* probe_maps - how many mappings this process has. */

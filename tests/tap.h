@@ -143,16 +143,23 @@ tap_on_signal(int sig)
 }
 
 /*
- * tap_alarm - a deadline.  EDDY_PATIENCE multiplies all of them, for machines
- * that are slower than any that the deadlines were made for.
+ * tap_patience - what all deadlines are multiplied by: EDDY_PATIENCE, for
+ * machines that are slower than any that they were made for, or busy.
  */
-static inline void
-tap_alarm(unsigned seconds)
+static inline unsigned
+tap_patience(void)
 {
 	const char *s = getenv("EDDY_PATIENCE");
 	unsigned long times = s != NULL ? strtoul(s, NULL, 10) : 1;
 
-	alarm(seconds * (unsigned)(times > 0 && times < 1000 ? times : 1));
+	return (unsigned)(times > 0 && times < 1000 ? times : 1);
+}
+
+/* tap_alarm - a deadline. */
+static inline void
+tap_alarm(unsigned seconds)
+{
+	alarm(seconds * tap_patience());
 }
 
 /* tap_guard - report a crash or a hang of this process instead of waiting. */

@@ -79,9 +79,9 @@ free_port() {
 	echo "$tap_port"
 }
 
-# wait_for SECONDS CMD... - until CMD succeeds, at most so long.
+# wait_for SECONDS CMD... - until CMD succeeds, at most so long, times patience.
 wait_for() {
-	tap_tries=$(($1 * 10))
+	tap_tries=$(($1 * 10 * ${EDDY_PATIENCE:-1}))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		tap_tries=$((tap_tries - 1))

@@ -35,9 +35,14 @@
 #define EDDY_FAST_TAGS  16
 #define EDDY_FAST_SLOTS 24
 #define EDDY_FAST_ROWS  32
+#define EDDY_FAST_BELOW 40
 
 #define EDDY_LG_PAGE_ASM 12
 #define EDDY_ROW_MAX_ASM 65536
+
+/* struct eddy_class: its size, and how large it is itself. */
+#define EDDY_CLASS_SIZE 0
+#define EDDY_LG_CLASS   4
 
 /* Results of a section. */
 #define EDDY_SECTION_OK    0

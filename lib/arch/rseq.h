@@ -16,6 +16,7 @@
  *
  *   pop     row += slot.home; c = row.cur; fail unless c > row.beg;
  *           r = [c - 8]; row.cur = c - 8
+ *   pop_at  the same without the first addition
  *   push    c = row.cur; fail unless c < row.end; [c] = p; row.cur = c + 8
  *   refill  c = row.cur; fail unless c + 8n <= row.end;
  *           [c ..] = p[0 .. n); row.cur = c + 8n
@@ -63,6 +64,12 @@ struct eddy_fast {
 	_Atomic uintptr_t tags;
 	_Atomic uintptr_t slots;
 	_Atomic uintptr_t rows; /* size to row: uint8_t[] */
+	/*
+	 * Sizes from here on leave the hit path: EDDY_ROW_MAX + 1, or 0 while
+	 * allocations are counted for samples (lib/prof/sample.h).
+	 * W: the control plane.  R: any thread.  O: none: a setting.
+	 */
+	_Atomic uintptr_t below;
 } __attribute__((aligned(EDDY_CACHELINE)));
 
 extern struct eddy_fast eddy_fast;
@@ -74,10 +81,19 @@ extern struct eddy_fast eddy_fast;
  */
 extern __thread struct eddy_rseq *eddy_area;
 
+/*
+ * Bytes that the thread may still allocate until a sample is due; below 0: it
+ * is.  W, R: the thread and its signal handlers: see lib/prof/sample.h.
+ */
+extern __thread int64_t eddy_prof_left;
+
 #if !defined(EDDY_NO_RSEQ) && (defined(__x86_64__) || defined(__aarch64__))
 #	define EDDY_HAS_SECTIONS 1
 
 int eddy_section_pop(
+    struct eddy_rseq *area, uintptr_t slots, uint32_t row, void **ret);
+/* row: of any home. */
+int eddy_section_pop_at(
     struct eddy_rseq *area, uintptr_t slots, uint32_t row, void **ret);
 int eddy_section_push(
     struct eddy_rseq *area, uintptr_t slots, uint32_t row, void *p);
@@ -98,6 +114,8 @@ int eddy_section_add(
 /* Never called: no thread is attached.  They use their arguments up. */
 #	define eddy_section_pop(area, slots, row, ret) \
 		((void)(slots), (void)(row), (void)(ret), EDDY_SECTION_FAIL)
+#	define eddy_section_pop_at(area, slots, row, ret) \
+		((void)(slots), (void)(row), (void)(ret), EDDY_SECTION_FAIL)
 #	define eddy_section_push(area, slots, row, p) \
 		((void)(slots), (void)(row), (void)(p), EDDY_SECTION_FAIL)
 #	define eddy_section_refill(area, slots, row, p, n)        \
@@ -112,6 +130,13 @@ int eddy_section_add(
 #	define eddy_section_add(area, slots, at, n)                 \
 		((void)(area), (void)(slots), (void)(at), (void)(n), \
 		    EDDY_SECTION_FAIL)
+#endif
+
+/* Whether there is a hit path that counts what it serves. */
+#ifdef EDDY_DYNAMIC_TLS
+#	define EDDY_HIT_COUNTS 0
+#else
+#	define EDDY_HIT_COUNTS EDDY_HAS_SECTIONS
 #endif
 
 #endif /* EDDY_RSEQ_H */

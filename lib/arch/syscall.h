@@ -8,7 +8,15 @@
 #ifndef EDDY_ARCH_SYSCALL_H
 #define EDDY_ARCH_SYSCALL_H
 
+#include <stdint.h>
 #include <sys/syscall.h>
+
+#include "lib/base/atomic.h"
+
+/*
+ * Calls so far.  W, R: any thread.  O: none: a count.  In lib/os/os.c.
+ */
+extern _Atomic uint64_t eddy_n_calls __attribute__((visibility("hidden")));
 
 #if defined(__x86_64__)
 static inline long
@@ -61,8 +69,10 @@ eddy_syscall6(long nr, long a, long b, long c, long d, long e, long f)
 }
 #endif
 
-#define eddy_syscall(nr, a, b, c, d, e, f)                              \
-	eddy_syscall6((nr), (long)(a), (long)(b), (long)(c), (long)(d), \
-	    (long)(e), (long)(f))
+#define eddy_syscall(nr, a, b, c, d, e, f)                                  \
+	/* relaxed: a count. */                                             \
+	(eddy_add_relaxed(&eddy_n_calls, 1),                                \
+	    eddy_syscall6((nr), (long)(a), (long)(b), (long)(c), (long)(d), \
+		(long)(e), (long)(f)))
 
 #endif /* EDDY_ARCH_SYSCALL_H */

@@ -35,17 +35,29 @@
 
 #define eddy_or_relaxed(p, v) \
 	atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
+#define eddy_or_acquire(p, v) \
+	atomic_fetch_or_explicit((p), (v), memory_order_acquire)
 #define eddy_or_release(p, v) \
 	atomic_fetch_or_explicit((p), (v), memory_order_release)
+#define eddy_or_acq_rel(p, v) \
+	atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
 #define eddy_or_seq_cst(p, v) \
 	atomic_fetch_or_explicit((p), (v), memory_order_seq_cst)
 #define eddy_and_relaxed(p, v) \
 	atomic_fetch_and_explicit((p), (v), memory_order_relaxed)
+#define eddy_and_release(p, v) \
+	atomic_fetch_and_explicit((p), (v), memory_order_release)
 #define eddy_and_seq_cst(p, v) \
 	atomic_fetch_and_explicit((p), (v), memory_order_seq_cst)
 
 #define eddy_add_relaxed(p, v) \
 	atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
+#define eddy_add_release(p, v) \
+	atomic_fetch_add_explicit((p), (v), memory_order_release)
+#define eddy_add_acq_rel(p, v) \
+	atomic_fetch_add_explicit((p), (v), memory_order_acq_rel)
+#define eddy_add_seq_cst(p, v) \
+	atomic_fetch_add_explicit((p), (v), memory_order_seq_cst)
 
 /* The failure order is relaxed: whoever fails looks again or gives up. */
 #define eddy_cas_relaxed(p, e, v)                \
@@ -64,5 +76,8 @@
 #define eddy_cas_acq_rel(p, e, v)                \
 	atomic_compare_exchange_strong_explicit( \
 	    (p), (e), (v), memory_order_acq_rel, memory_order_acquire)
+
+/* What is written before it, a signal handler of the thread finds written. */
+#define eddy_handler_fence() atomic_signal_fence(memory_order_seq_cst)
 
 #endif /* EDDY_ATOMIC_H */

@@ -14,7 +14,14 @@
 
 #define EDDY_CACHELINE 64
 
-#define eddy_likely(x) __builtin_expect(!!(x), 1)
+/* The smallest step between size classes: 16 bytes, or 8 (--with-lg-quantum).
+ */
+#ifndef EDDY_LG_QUANTUM
+#	define EDDY_LG_QUANTUM 4
+#endif
+
+#define eddy_likely(x)   __builtin_expect(!!(x), 1)
+#define eddy_unlikely(x) __builtin_expect(!!(x), 0)
 
 /* A result that must be looked at. */
 #define EDDY_MUST_USE __attribute__((warn_unused_result))

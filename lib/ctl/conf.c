@@ -2,7 +2,10 @@
 #include "lib/ctl/conf.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
+
+#include "lib/base/chars.h"
 
 enum opt_type {
 	OPT_BOOL,
@@ -11,12 +14,13 @@ enum opt_type {
 	OPT_ENUM,
 	OPT_STRING,
 	OPT_LG,
+	OPT_MS,
 };
 
 /* One row of ctl.tab.  values: the words of an enum, one blank between. */
 struct option {
 	char name[32];
-	char values[32];
+	char values[32]; /* of a string: its default */
 	uint8_t type;
 	bool clip;
 	uint16_t offset;
@@ -55,24 +59,16 @@ source_name(enum eddy_conf_source s)
 	case EDDY_CONF_BUILD:
 		return "--with-malloc-conf";
 	case EDDY_CONF_SYMBOL:
-		return "malloc_conf";
+		return EDDY_PREFIX "malloc_conf";
 	case EDDY_CONF_LINK:
-		return "/etc/malloc.conf";
+		return EDDY_CONF_NAME_LINK;
 	case EDDY_CONF_MALLOC_CONF:
-		return "MALLOC_CONF";
+		return EDDY_CONF_NAME_MALLOC;
+	case EDDY_CONF_HARDER:
+		return EDDY_PREFIX "malloc_conf_2_conf_harder";
 	default:
-		return "EDDY_CONF";
+		return EDDY_CONF_NAME_EDDY;
 	}
-}
-
-static size_t
-length(const char *s)
-{
-	size_t n = 0;
-
-	while (s[n] != '\0')
-		n++;
-	return n;
 }
 
 static bool
@@ -175,17 +171,6 @@ put_quoted(struct eddy_conf_log *log, struct piece s)
 	put_char(log, '"');
 }
 
-/* Digits of v, the last at end[-1]; returns the first. */
-static char *
-digits(char *end, uint64_t v)
-{
-	do {
-		*--end = (char)('0' + v % 10);
-		v /= 10;
-	} while (v != 0);
-	return end;
-}
-
 static void
 put_number(struct eddy_conf_log *log, uint64_t v)
 {
@@ -193,7 +178,7 @@ put_number(struct eddy_conf_log *log, uint64_t v)
 	char *end = buf + sizeof(buf) - 1;
 
 	*end = '\0';
-	put(log, digits(end, v));
+	put(log, eddy_digits(end, v));
 }
 
 static uint32_t
@@ -215,6 +200,7 @@ line_end(struct eddy_conf_log *log, uint32_t mark)
 		log->len = mark;
 		log->n_dropped++;
 	}
+	log->text[log->len] = '\0';
 }
 
 void
@@ -269,6 +255,8 @@ fault_value(struct reader *r, struct piece name, struct piece value,
 	if (range != NULL && range->type == OPT_ENUM) {
 		put(r->log, range->values);
 	} else if (range != NULL) {
+		if (range->type == OPT_MS)
+			put(r->log, "-1 and ");
 		put_number(r->log, range->min);
 		put(r->log, " to ");
 		put_number(r->log, range->max);
@@ -382,6 +370,9 @@ store(struct eddy_opts *opts, const struct option *o, uint64_t v)
 	case OPT_SIZE:
 		*(size_t *)p = (size_t)v;
 		break;
+	case OPT_MS:
+		*(int64_t *)p = (int64_t)v;
+		break;
 	default:
 		*(char *)p = '\0';
 		break;
@@ -424,6 +415,10 @@ set_number(struct reader *r, const struct option *o, struct piece name,
 		return false;
 	}
 	negative = negative && v != 0;
+	if (o->type == OPT_MS && negative && v == 1) {
+		store(r->opts, o, (uint64_t)-1);
+		return true;
+	}
 	if (o->clip) {
 		v = negative ? o->min : err != 0 ? o->max : clip(o, v);
 	} else if (negative || err != 0 || v < o->min || v > o->max) {
@@ -435,6 +430,13 @@ set_number(struct reader *r, const struct option *o, struct piece name,
 	else
 		store(r->opts, o, v);
 	return true;
+}
+
+/* Where a socket shall be: a word meant as yes or no is no file's name. */
+static bool
+is_place(struct piece s)
+{
+	return s.n == 0 || s.p[0] == '/' || equals(s, "auto");
 }
 
 static bool
@@ -464,6 +466,12 @@ set_option(struct reader *r, const struct option *o, struct piece name,
 		if (value.n > o->max) {
 			fault_value(
 			    r, name, value, " has not the right length, ", o);
+			return false;
+		}
+		if (o->offset == offsetof(struct eddy_opts, control) &&
+		    !is_place(value)) {
+			fault_value(r, name, value,
+			    " is neither auto nor an absolute path", NULL);
 			return false;
 		}
 		store_string(r->opts, o, value);
@@ -550,7 +558,7 @@ read_string(struct reader *r, const char *s)
 		while (is_name_char(s[name.n]))
 			name.n++;
 		if (name.n == 0 || s[name.n] != ':') {
-			name.n = length(s);
+			name.n = eddy_length(s);
 			fault_string(r, "no \"name:value\" here", name);
 			return;
 		}
@@ -575,7 +583,7 @@ read_all(struct reader *r, const struct eddy_conf_strings *strings)
 		r->source = source_name((enum eddy_conf_source)i);
 		if (i == EDDY_CONF_LINK && strings->link_is_cut) {
 			fault_string(r, "too long, not read",
-			    (struct piece){s, length(s)});
+			    (struct piece){s, eddy_length(s)});
 			continue;
 		}
 		if (s == NULL || *s == '\0')
@@ -583,7 +591,7 @@ read_all(struct reader *r, const struct eddy_conf_strings *strings)
 		if (r->log != NULL && r->confirm) {
 			mark = line_begin(r);
 			put(r->log, "options ");
-			put_quoted(r->log, (struct piece){s, length(s)});
+			put_quoted(r->log, (struct piece){s, eddy_length(s)});
 			line_end(r->log, mark);
 		}
 		read_string(r, s);
@@ -597,7 +605,11 @@ eddy_conf_parse(struct eddy_opts *opts, struct eddy_conf_log *log,
 	struct reader r = {opts, NULL, NULL, false};
 
 	for (size_t i = 0; i < N_OPTIONS; i++)
-		if (options[i].type != OPT_LG)
+		if (options[i].type == OPT_STRING)
+			store_string(opts, &options[i],
+			    (struct piece){options[i].values,
+				eddy_length(options[i].values)});
+		else if (options[i].type != OPT_LG)
 			store(opts, &options[i], options[i].def);
 	log->n_faults = 0;
 	log->n_dropped = 0;
@@ -612,6 +624,7 @@ eddy_conf_parse(struct eddy_opts *opts, struct eddy_conf_log *log,
 		put_number(log, log->n_dropped);
 		put(log, " more lines about options\n");
 	}
+	log->text[log->len] = '\0';
 	log->abort_conf = opts->abort_conf;
 	return log->n_faults == 0 ? 0 : -EINVAL;
 }
@@ -626,7 +639,7 @@ value_text(const struct eddy_opts *opts, const struct option *o, char *buf)
 
 	switch (o->type) {
 	case OPT_STRING:
-		return (struct piece){p, length(p)};
+		return (struct piece){p, eddy_length(p)};
 	case OPT_ENUM:
 		return word_at(o->values, *(const unsigned *)p);
 	case OPT_BOOL:
@@ -634,12 +647,17 @@ value_text(const struct eddy_opts *opts, const struct option *o, char *buf)
 	case OPT_UNSIGNED:
 		v = *(const uint32_t *)p;
 		break;
+	case OPT_MS:
+		if (*(const int64_t *)p < 0)
+			return (struct piece){"-1", 2};
+		v = (uint64_t) * (const int64_t *)p;
+		break;
 	default:
 		v = *(const size_t *)p;
 		break;
 	}
 	*end = '\0';
-	buf = digits(end, v);
+	buf = eddy_digits(end, v);
 	return (struct piece){buf, (size_t)(end - buf)};
 }
 

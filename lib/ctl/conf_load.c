@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* conf_load.c - where a process has its options; the outer half of conf.h. */
 #include <errno.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -10,6 +11,9 @@
 
 /* Weak, so that a program's own definition takes its place. */
 EDDY_EXPORT __attribute__((weak)) const char *malloc_conf = NULL;
+EDDY_EXPORT __attribute__((weak)) const char *malloc_conf_2_conf_harder = NULL;
+EDDY_EXPORT __attribute__((weak)) void (*malloc_message)(
+    void *cbopaque, const char *s) = NULL;
 
 /* The environment as the kernel shows it: room for all it lets a process have
  * under the usual 8 MiB stack limit. */
@@ -34,9 +38,9 @@ take_variable(struct eddy_conf_strings *strings, const char *s)
 	const char **ec = &strings->text[EDDY_CONF_EDDY_CONF];
 
 	if (*mc == NULL)
-		*mc = value_of(s, "MALLOC_CONF");
+		*mc = value_of(s, EDDY_CONF_NAME_MALLOC);
 	if (*ec == NULL)
-		*ec = value_of(s, "EDDY_CONF");
+		*ec = value_of(s, EDDY_CONF_NAME_EDDY);
 }
 
 /*
@@ -64,22 +68,40 @@ take_early_environ(struct eddy_conf_strings *strings)
 	return buf;
 }
 
-int
-eddy_conf_load(struct eddy_opts *opts, struct eddy_conf_log *log)
+bool
+eddy_conf_given(void)
 {
 	struct eddy_conf_strings strings = {.link_is_cut = false};
-	char link[512];
+	char link;
+
+	if (sizeof(EDDY_BUILD_CONF) > 1 || malloc_conf != NULL ||
+	    malloc_conf_2_conf_harder != NULL)
+		return true;
+	if (getauxval(AT_SECURE) == 0 && environ != NULL)
+		for (char **e = environ; *e != NULL; e++)
+			take_variable(&strings, *e);
+	return strings.text[EDDY_CONF_MALLOC_CONF] != NULL ||
+	       strings.text[EDDY_CONF_EDDY_CONF] != NULL ||
+	       eddy_os_readlink(EDDY_CONF_NAME_LINK, &link, 1) > 0;
+}
+
+int
+eddy_conf_load(struct eddy_opts *opts, struct eddy_conf_log *log,
+    char link[EDDY_CONF_LINK_MAX])
+{
+	struct eddy_conf_strings strings = {.link_is_cut = false};
 	char *early = NULL;
 	ssize_t n;
 	int ret;
 
 	strings.text[EDDY_CONF_BUILD] = EDDY_BUILD_CONF;
 	strings.text[EDDY_CONF_SYMBOL] = malloc_conf;
-	n = eddy_os_readlink("/etc/malloc.conf", link, sizeof(link) - 1);
+	strings.text[EDDY_CONF_HARDER] = malloc_conf_2_conf_harder;
+	n = eddy_os_readlink(EDDY_CONF_NAME_LINK, link, EDDY_CONF_LINK_MAX - 1);
+	link[n > 0 ? n : 0] = '\0';
 	if (n > 0) {
-		link[n] = '\0';
 		strings.text[EDDY_CONF_LINK] = link;
-		strings.link_is_cut = (size_t)n == sizeof(link) - 1;
+		strings.link_is_cut = n == EDDY_CONF_LINK_MAX - 1;
 	}
 	if (getauxval(AT_SECURE) == 0) {
 		if (environ == NULL)
@@ -94,16 +116,42 @@ eddy_conf_load(struct eddy_opts *opts, struct eddy_conf_log *log)
 	return ret;
 }
 
+const char *
+eddy_conf_variable(void)
+{
+	struct eddy_conf_strings strings = {.link_is_cut = false};
+
+	if (getauxval(AT_SECURE) == 0 && environ != NULL)
+		for (char **e = environ; *e != NULL; e++)
+			take_variable(&strings, *e);
+	return strings.text[EDDY_CONF_MALLOC_CONF];
+}
+
+void
+eddy_conf_message(const char *s)
+{
+	size_t n = strlen(s);
+
+	if (malloc_message != NULL) {
+		malloc_message(NULL, s);
+		return;
+	}
+	while (n > 0) {
+		ssize_t r = eddy_os_write(STDERR_FILENO, s, n);
+
+		if (r == -EINTR)
+			continue;
+		if (r <= 0)
+			return;
+		s += r;
+		n -= (size_t)r;
+	}
+}
+
 int
 eddy_conf_report(const struct eddy_conf_log *log)
 {
-	for (size_t at = 0; at < log->len;) {
-		ssize_t n =
-		    eddy_os_write(STDERR_FILENO, log->text + at, log->len - at);
-
-		if (n <= 0 && n != -EINTR)
-			break;
-		at += n > 0 ? (size_t)n : 0;
-	}
+	if (log->len != 0)
+		eddy_conf_message(log->text);
 	return log->n_faults > 0 && log->abort_conf ? -EINVAL : 0;
 }

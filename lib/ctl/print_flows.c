@@ -4,6 +4,7 @@
  *
  * Text keeps to a page: of many CPUs the busiest are shown.
  */
+#include "lib/base/chars.h"
 #include "lib/ctl/print.h"
 
 #define MAX_SHOWN 16 /* lines a table */
@@ -97,14 +98,11 @@ add_thousandths(struct eddy_text *t, uint64_t v)
 static void
 add_net(struct eddy_text *t, uint64_t in, uint64_t out)
 {
-	char digits[24];
+	char digits[EDDY_DIGITS_MAX + 2];
 	char *s = digits + sizeof(digits) - 1;
-	uint64_t v = in >= out ? in - out : out - in;
 
 	*s = '\0';
-	do
-		*--s = (char)('0' + v % 10);
-	while ((v /= 10) != 0);
+	s = eddy_digits(s, in >= out ? in - out : out - in);
 	if (in != out)
 		*--s = in > out ? '+' : '-';
 	eddy_text_right(t, s, 12);
@@ -307,7 +305,7 @@ eddy_print_flows_text(struct eddy_print *p)
 	n = sort(&cpus);
 	if (sum.out + sum.away + sum.to_slabs != 0)
 		text_sums(&p->text, &sum);
-	if (!p->no_caches && sum.out + sum.away != 0) {
+	if (!p->no_arenas && sum.out + sum.away != 0) {
 		text_classes(p);
 		text_cpus(p, &cpus, n);
 		if (p->h->n_homes > 1)
@@ -415,7 +413,7 @@ eddy_print_flows_json(struct eddy_print *p)
 	     i++)
 		json_finding(p, &worst[i], i == 0 ? "{" : ",{");
 	eddy_text_add(t, "]");
-	if (!p->no_caches) {
+	if (!p->no_arenas) {
 		eddy_text_add(t, ",\"cpus\":[");
 		for (unsigned cpu = 0; cpu < p->h->n_slots; cpu++) {
 			if (!eddy_stats_traffic(p->h, cpu, &s))

@@ -2,6 +2,8 @@
 /* print_nodes.c - arenas, homes and nodes, for people and for programs. */
 #include "lib/ctl/print.h"
 
+#include <string.h>
+
 /* Arenas shown as text. */
 #define MAX_SHOWN 32
 
@@ -25,6 +27,27 @@ line(struct eddy_text *t, uint64_t first, const uint64_t *v, size_t n)
 /* ------------------------------------------------------------------ */
 /* Text */
 
+static const char *
+life_name(enum eddy_life life)
+{
+	return life == EDDY_LIFE_SHORT ? "short" : "long";
+}
+
+/* "0", "0 short" */
+static void
+home_of(struct eddy_text *t, const struct eddy_stats_arena *a)
+{
+	const char *name = life_name(a->life);
+
+	if (a->life == EDDY_LIFE_UNKNOWN) {
+		eddy_text_number(t, a->home, 12);
+		return;
+	}
+	eddy_text_number(t, a->home, 12 - 1 - (unsigned)strlen(name));
+	eddy_text_add(t, " ");
+	eddy_text_add(t, name);
+}
+
 static void
 arena_line(struct eddy_text *t, const struct eddy_stats_arena *a)
 {
@@ -36,9 +59,11 @@ arena_line(struct eddy_text *t, const struct eddy_stats_arena *a)
 		eddy_text_right(t, "-", 12);
 	else if (a->home == EDDY_HOME_NONE)
 		eddy_text_right(t, "created", 12);
+	else if (a->home == EDDY_HOME_SAMPLES)
+		eddy_text_right(t, "samples", 12);
 	else
-		eddy_text_number(t, a->home, 12);
-	if (a->number == 0)
+		home_of(t, a);
+	if (a->number == 0 || a->node == EDDY_NO_NODE)
 		eddy_text_right(t, "-", 12);
 	else
 		eddy_text_number(t, a->node, 12);
@@ -165,9 +190,14 @@ json_arenas(struct eddy_print *p)
 		if (!eddy_stats_arena(p->h, i, &a))
 			continue;
 		eddy_print_number(t, before, "arena", i);
-		if (i != 0 && a.home != EDDY_HOME_NONE)
+		if (i != 0 && a.home < EDDY_HOME_SAMPLES)
 			eddy_print_number(t, ",", "home", a.home);
-		if (i != 0)
+		if (i != 0 && a.life != EDDY_LIFE_UNKNOWN) {
+			eddy_text_add(t, ",\"lifetime\":\"");
+			eddy_text_add(t, life_name(a.life));
+			eddy_text_add(t, "\"");
+		}
+		if (i != 0 && a.node != EDDY_NO_NODE)
 			eddy_print_number(t, ",", "node", a.node);
 		eddy_print_number(t, ",", "segments", a.segments);
 		eddy_print_number(t, ",", "chunks", a.chunks);

@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib/ctl/stats.h"
 
+#include "lib/ctl/counts.h"
 #include "lib/heap/arena.h"
 #include "lib/heap/cpu_cache.h"
+#include "lib/heap/explicit.h"
 #include "lib/heap/pagemap.h"
 #include "lib/heap/returns.h"
-
-static uint64_t
-peek(_Atomic uint64_t *p)
-{
-	/* relaxed: a walk is a sum of moments, whatever the order. */
-	return eddy_load_relaxed(p);
-}
-
-static uint64_t
-minus(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
+#include "lib/os/zero.h"
 
 /* ------------------------------------------------------------------ */
 /* Caches */
@@ -29,10 +19,13 @@ row_limit(struct eddy_heap *h, unsigned cpu, uint32_t place)
 	const struct eddy_class *class =
 	    &eddy_classes[place / 16 % EDDY_HOME_ROWS];
 
+	uint32_t number = place / 16 / EDDY_HOME_ROWS;
+
+	if (eddy_is_group(h, number))
+		return eddy_cache_group_depth(place / 16 % EDDY_HOME_ROWS);
 	/* One batch, where it is of another home. */
-	return place / 16 / EDDY_HOME_ROWS == eddy_cache_slot_home(h, cpu)
-		   ? class->depth
-		   : class->batch;
+	return number == eddy_cache_slot_home(h, cpu) ? class->depth
+						      : class->batch;
 }
 
 /* What it holds. */
@@ -54,10 +47,10 @@ eddy_stats_cpu_row(struct eddy_heap *h, unsigned cpu, unsigned row)
 	struct eddy_slot_stats *s = eddy_cache_stats(h, cpu);
 	struct eddy_stats_cached c = {0};
 
-	for (uint32_t home = 0; home < h->n_homes; home++)
+	for (uint32_t home = 0; home < eddy_n_numbers(h); home++)
 		c.n_cached += row_count(h, cpu, eddy_place(home, row));
-	c.refills = peek(&s->row[row].refills);
-	c.overflows = peek(&s->row[row].overflows);
+	c.refills = eddy_peek(&s->row[row].refills);
+	c.overflows = eddy_peek(&s->row[row].overflows);
 	return c;
 }
 
@@ -67,8 +60,8 @@ cell_row(struct eddy_cell_set *set, unsigned row)
 	struct eddy_stats_cached c;
 
 	c.n_cached = eddy_cells_count(&set->row[row]);
-	c.refills = peek(&set->stats.row[row].refills);
-	c.overflows = peek(&set->stats.row[row].overflows);
+	c.refills = eddy_peek(&set->stats.row[row].refills);
+	c.overflows = eddy_peek(&set->stats.row[row].overflows);
 	return c;
 }
 
@@ -90,7 +83,7 @@ eddy_stats_cpu(struct eddy_heap *h, unsigned cpu, struct eddy_stats_cache *ret)
 	*ret = (struct eddy_stats_cache){0};
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++)
 		add_cache(ret, eddy_stats_cpu_row(h, cpu, row), row);
-	ret->aborts = peek(&eddy_cache_stats(h, cpu)->aborts);
+	ret->aborts = eddy_peek(&eddy_cache_stats(h, cpu)->aborts);
 	return true;
 }
 
@@ -122,14 +115,29 @@ ring_count(struct eddy_heap *h, uint32_t place, unsigned row)
 	return n;
 }
 
-/* Homes from which memory was ever had. */
+uint64_t
+eddy_stats_ring_count(struct eddy_heap *h, uint32_t home, unsigned row)
+{
+	return ring_count(h, eddy_place(home, row), row);
+}
+
+uint64_t
+eddy_stats_row_count(
+    struct eddy_heap *h, unsigned cpu, uint32_t home, unsigned row)
+{
+	return row_count(h, cpu, eddy_place(home, row));
+}
+
+/* Homes and groups from which memory was ever had. */
 static uint32_t
 n_homes_used(struct eddy_heap *h)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 1; i <= h->n_homes; i++)
-		n += eddy_arena_at(h, i) != NULL;
+	for (uint32_t i = 0; i < h->n_homes; i++)
+		n += eddy_arena_at(h, i + 1) != NULL;
+	for (uint32_t i = h->n_homes; i < h->n_with_rows; i++)
+		n += eddy_is_there(h, i);
 	return n;
 }
 
@@ -142,13 +150,13 @@ walk_rings(struct eddy_heap *h, struct eddy_stats *st)
 	size_t descriptors =
 	    eddy_align_up(n_batches * sizeof(struct eddy_batch), EDDY_PAGE);
 	size_t rings = eddy_align_up(
-	    (size_t)h->n_homes * EDDY_HOME_ROWS * sizeof(struct eddy_ring),
+	    (size_t)h->n_with_rows * EDDY_HOME_ROWS * sizeof(struct eddy_ring),
 	    EDDY_PAGE);
 
 	st->metadata_mapped += rings + descriptors;
 	if (!h->sections)
 		return;
-	for (uint32_t home = 0; home < h->n_homes; home++)
+	for (uint32_t home = 0; home < eddy_n_numbers(h); home++)
 		for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
 			size_t size = eddy_row_size(row);
 			unsigned n = ring_count(h, eddy_place(home, row), row);
@@ -170,12 +178,13 @@ walk_slot_row(
 	uint32_t own = eddy_cache_slot_home(h, cpu);
 	size_t size = eddy_row_size(row);
 
-	for (uint32_t home = 0; home < h->n_homes; home++) {
+	for (uint32_t home = 0; home < eddy_n_numbers(h); home++) {
 		uint32_t place = eddy_place(home, row);
 		uint64_t n = row_count(h, cpu, place);
 
 		st->row[row].cached += n;
-		*(home == own ? &st->row_bytes : &st->remote_row_bytes) +=
+		*(eddy_is_own(h, own, home) ? &st->row_bytes
+					    : &st->remote_row_bytes) +=
 		    n * size;
 		st->stranded_bound += row_limit(h, cpu, place) * size;
 		st->metadata +=
@@ -200,13 +209,14 @@ walk_slots(struct eddy_heap *h, struct eddy_stats *st)
 			continue;
 		s = eddy_cache_stats(h, cpu);
 		st->n_cpus++;
-		st->aborts += peek(&s->aborts);
+		st->aborts += eddy_peek(&s->aborts);
 		st->metadata += fixed;
 		st->metadata_mapped += eddy_cache_slot_size(h);
 		for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
 			walk_slot_row(h, st, cpu, row);
-			st->row[row].refills += peek(&s->row[row].refills);
-			st->row[row].overflows += peek(&s->row[row].overflows);
+			st->row[row].refills += eddy_peek(&s->row[row].refills);
+			st->row[row].overflows +=
+			    eddy_peek(&s->row[row].overflows);
 		}
 	}
 }
@@ -249,14 +259,39 @@ walk_cells(struct eddy_heap *h, struct eddy_stats *st)
 	/* HEAP-A2: else the cells were never written. */
 	if (!eddy_load_acquire(&h->cells_ready))
 		return;
-	st->metadata_mapped +=
-	    eddy_cache_n_cells(h) * sizeof(struct eddy_cell_set);
+	st->metadata_mapped += (size_t)h->n_with_rows * h->n_cell_sets *
+			       sizeof(struct eddy_cell_set);
 	for (unsigned set = 0; set < eddy_cache_n_cells(h); set++) {
 		struct eddy_stats_cache used;
 
 		if (eddy_stats_cells(h, set, &used))
 			walk_set(st, eddy_cache_cells(h, set));
 	}
+}
+
+static void
+see_explicit(void *arg, const void *p, unsigned row)
+{
+	struct eddy_stats *st = arg;
+
+	(void)p;
+	st->row[row].cached++;
+	st->cell_bytes += eddy_row_size(row);
+}
+
+/* Caches that the program created: cells as well. */
+static void
+walk_explicit(struct eddy_stats *st)
+{
+	size_t bytes = eddy_explicit_bytes();
+
+	if (bytes == 0)
+		return;
+	st->metadata_mapped += bytes;
+	eddy_explicit_tell(see_explicit, st);
+	for (unsigned row = 1; row < EDDY_N_ROWS; row++)
+		st->stranded_bound +=
+		    eddy_explicit_limit(row) * eddy_row_size(row);
 }
 
 /* ------------------------------------------------------------------ */
@@ -267,7 +302,7 @@ sum_rows(struct eddy_stats *st)
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
 		struct eddy_stats_row *r = &st->row[row];
 
-		r->live = minus(r->live, r->cached);
+		r->live = eddy_less(r->live, r->cached);
 		st->live += r->live * eddy_row_size(row);
 		st->n_cached += r->cached;
 		st->refills += r->refills;
@@ -278,10 +313,19 @@ sum_rows(struct eddy_stats *st)
 		       st->cell_bytes;
 }
 
-/*
- * Arenas: the struct and a page of each upper level of its hints are written,
- * and of the lowest one a page a segment.
- */
+/* The struct, and a page of each upper level of its hints. */
+size_t
+eddy_stats_arena_written(struct eddy_arena *a)
+{
+	size_t n = eddy_align_up(sizeof(*a), EDDY_PAGE);
+
+	/* relaxed: a count. */
+	if (eddy_load_relaxed(&a->n_grown) != 0)
+		n += EDDY_IDSET_LEVELS * EDDY_PAGE;
+	return n < a->fixed_size ? n : a->fixed_size;
+}
+
+/* Of the lowest level of its hints a page a segment is written. */
 static void
 sum_arenas(struct eddy_heap *h, struct eddy_stats *st, uint64_t n_segments)
 {
@@ -289,17 +333,12 @@ sum_arenas(struct eddy_heap *h, struct eddy_stats *st, uint64_t n_segments)
 
 	for (uint32_t i = 1; i <= eddy_stats_n_arenas(h); i++) {
 		struct eddy_arena *a = eddy_arena_at(h, i);
-		size_t written = EDDY_PAGE;
 
 		if (a == NULL)
 			continue;
-		/* relaxed: a count. */
-		if (eddy_load_relaxed(&a->n_grown) != 0)
-			written += EDDY_IDSET_LEVELS * EDDY_PAGE;
 		st->metadata_mapped += a->fixed_size;
 		st->retained += eddy_arena_bytes(a);
-		st->metadata +=
-		    a->fixed_size < written ? a->fixed_size : written;
+		st->metadata += eddy_stats_arena_written(a);
 	}
 	st->metadata += n_segments * EDDY_PAGE;
 	st->metadata_mapped += n_segments * hints;
@@ -325,6 +364,7 @@ take_walk(struct eddy_stats *st, const struct eddy_walk *w)
 {
 	st->active = w->active;
 	st->dirty = w->dirty;
+	st->muzzy = w->muzzy;
 	st->in_hand = w->in_hand;
 	st->metadata = w->metadata;
 	st->chunks = w->cut;
@@ -340,41 +380,63 @@ eddy_stats_n_arenas(struct eddy_heap *h)
 {
 	/* relaxed: arenas are looked at by number. */
 	uint32_t n = eddy_load_relaxed(&h->n_arenas);
+	const struct eddy_arena *a;
 
-	return n < EDDY_MAX_ARENAS ? n : EDDY_MAX_ARENAS;
+	if (n > EDDY_MAX_ARENAS)
+		n = EDDY_MAX_ARENAS;
+	/* The next one has the number of the last that came to nothing. */
+	while (n > h->n_homes + h->n_samples &&
+	       (a = eddy_arena_at(h, n)) != NULL &&
+	       /* relaxed: as above. */
+	       eddy_load_relaxed(&a->stillborn))
+		n--;
+	return n;
 }
 
 void
 eddy_stats_read(struct eddy_heap *h, struct eddy_stats *ret)
 {
 	struct eddy_walk w;
-	size_t n_ready;
-	size_t objects;
+	uint64_t n_ready;
 
 	*ret = (struct eddy_stats){0};
 	if (h == NULL)
 		return;
-	ret->mode = h->sections ? EDDY_STATS_RSEQ
-		    : h->cached ? EDDY_STATS_CLAIM
-				: EDDY_STATS_NONE;
 	eddy_walk_begin(&w, h, EDDY_WALK_ALL);
 	w.rows = ret->row;
 	n_ready = eddy_walk_ready(&w);
 	eddy_walk(&w);
-	take_walk(ret, &w);
+	eddy_stats_complete(h, &w, n_ready, ret);
+}
+
+void
+eddy_stats_complete(struct eddy_heap *h, const struct eddy_walk *w,
+    uint64_t n_ready, struct eddy_stats *ret)
+{
+	struct eddy_zero_counts zero = eddy_os_zero_counts();
+	size_t objects = n_ready * EDDY_CHUNK;
+
+	ret->mode = h->sections ? EDDY_STATS_RSEQ
+		    : h->cached ? EDDY_STATS_CLAIM
+				: EDDY_STATS_NONE;
+	take_walk(ret, w);
 	walk_slots(h, ret);
 	walk_cells(h, ret);
+	walk_explicit(ret);
 	walk_rings(h, ret);
 	sum_rows(ret);
-	sum_arenas(h, ret, w.segments);
-	sum_metadata(h, ret, w.n_chunks);
+	sum_arenas(h, ret, w->segments);
+	sum_metadata(h, ret, w->n_chunks);
 
-	objects = n_ready * EDDY_CHUNK;
+	ret->zeroed = zero.written;
+	ret->zero_skipped = zero.skipped;
 	ret->metadata_mapped += n_ready * sizeof(struct eddy_chunk);
 	ret->mapped = objects + ret->metadata_mapped;
-	ret->clean = minus(objects, ret->active + ret->dirty + ret->in_hand);
-	ret->resident = ret->active + ret->dirty + ret->in_hand + ret->metadata;
-	ret->retained = minus(h->reservation_size + ret->retained,
+	ret->clean = eddy_less(
+	    objects, ret->active + ret->dirty + ret->muzzy + ret->in_hand);
+	ret->resident = ret->active + ret->dirty + ret->muzzy + ret->in_hand +
+			ret->metadata;
+	ret->retained = eddy_less(h->reservation_size + ret->retained,
 	    h->reserved ? ret->mapped : ret->metadata_mapped);
 }
 

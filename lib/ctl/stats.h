@@ -9,15 +9,17 @@
  * Context   any thread, signal handlers (6 KiB of stack, eddy_stats_print 8),
  *           after fork.
  *
- * No counter is kept where memory is handed out; tags, free bits and rows say
- * it all.  While other threads work, a walk sees each word at another moment:
- * the sums are then near the truth and never below zero.  They are exact when
- * no other thread allocates or frees.
+ * Tags, free bits and rows say it all; what is counted where memory changes
+ * hands (tally.h) is for snapshot.h, and agrees with this at rest.  While other
+ * threads work, a walk sees each word at another moment: the sums are then near
+ * the truth and never below zero.  They are exact when no other thread
+ * allocates or frees.
  *
  * Invariants, of a heap at rest (tests/ctl_stats.c)
  *   I-STATS-1  active = live + stranded + bytes of free objects: the objects
  *              of a slab fill it exactly.
- *   I-STATS-2  mapped = metadata_mapped + active + dirty + clean + in_hand.
+ *   I-STATS-2  mapped = metadata_mapped + active + dirty + muzzy + clean +
+ *              in_hand.
  *
  * Order pairs: only the second halves of the heap's (SEG-A1, SEG-A3, HEAP-A2).
  */
@@ -42,7 +44,8 @@ struct eddy_stats {
 	size_t row_bytes; /* in rows of CPUs, of the CPU's own home */
 	size_t remote_row_bytes; /* in rows of CPUs, of other homes */
 	size_t ring_bytes;       /* on their way between CPUs */
-	size_t cell_bytes;       /* in cells of claim mode */
+	/* In cells of claim mode, and of caches that the program created. */
+	size_t cell_bytes;
 	/*
 	 * What stranded can be at most, whatever threads do: capacity times
 	 * size of all rows of the CPUs in use, of all rings with what spills,
@@ -52,13 +55,14 @@ struct eddy_stats {
 	size_t active; /* pages of slabs, runs and huge blocks */
 	size_t dirty;  /* free pages that may hold memory, and
 			those behind huge blocks */
+	size_t muzzy;  /* free pages that the kernel may take */
 	size_t clean;  /* free pages known to be zero, or never claimable */
 	size_t
 	    in_hand; /* pages between two states, or lost by killed threads */
 	/*
 	 * What the kernel would hold if the program had written to every page
 	 * in use and had never written to a clean one: active + dirty +
-	 * in_hand + metadata.
+	 * muzzy + in_hand + metadata.
 	 */
 	size_t resident;
 	size_t mapped; /* accessible addresses, of objects and metadata */
@@ -84,6 +88,10 @@ struct eddy_stats {
 	uint64_t aborts;
 	uint32_t n_cpus; /* slots in use */
 
+	/* Of calloc's blocks above 64 KiB, ever: written, and left alone. */
+	uint64_t zeroed;
+	uint64_t zero_skipped;
+
 	struct eddy_stats_row row[EDDY_N_ROWS];
 };
 
@@ -104,6 +112,25 @@ struct eddy_stats_cached {
 
 /* Walks.  h may be NULL: nothing was allocated yet, all is zero. */
 void eddy_stats_read(struct eddy_heap *h, struct eddy_stats *ret);
+
+/*
+ * eddy_stats_complete - the same of a walk that was done: what it found, its
+ * rows in ret->row, all else of ret zero.
+ *
+ * n_ready: eddy_walk_ready, asked for before the walk.
+ */
+void eddy_stats_complete(struct eddy_heap *h, const struct eddy_walk *w,
+    uint64_t n_ready, struct eddy_stats *ret);
+
+/* Cached objects of one home and row: in the row of a slot in use, in a ring.
+ */
+uint64_t eddy_stats_row_count(
+    struct eddy_heap *h, unsigned cpu, uint32_t home, unsigned row);
+uint64_t eddy_stats_ring_count(
+    struct eddy_heap *h, uint32_t home, unsigned row);
+
+/* What is written of an arena's struct and upper hints. */
+size_t eddy_stats_arena_written(struct eddy_arena *a);
 
 /* Returns: false, nothing was ever written there. */
 EDDY_MUST_USE bool eddy_stats_cpu(
@@ -157,11 +184,12 @@ void eddy_stats_bleeding(
 
 struct eddy_stats_arena {
 	uint32_t number;
-	uint32_t home;     /* EDDY_HOME_NONE: created by the program */
-	uint32_t node;     /* that new segments are bound to */
-	uint64_t segments; /* of addresses */
-	uint64_t chunks;   /* in use */
-	size_t active;     /* bytes, as in struct eddy_stats */
+	uint32_t home;       /* EDDY_HOME_NONE: created by the program */
+	enum eddy_life life; /* of hinted objects, for whom it is */
+	uint32_t node;       /* that new segments are bound to */
+	uint64_t segments;   /* of addresses */
+	uint64_t chunks;     /* in use */
+	size_t active;       /* bytes, as in struct eddy_stats */
 	size_t dirty;
 };
 
@@ -239,5 +267,19 @@ const char *eddy_stats_mode_name(enum eddy_stats_mode mode);
  */
 void eddy_stats_print(struct eddy_heap *h,
     void (*put)(void *arg, const char *s), void *arg, const char *opts);
+
+/*
+ * eddy_stats_interval - prints, with the option stats_interval, when so many
+ * bytes were taken since the last time.  For slow paths that have nothing in
+ * hand.
+ */
+void eddy_stats_interval_now(struct eddy_heap *h);
+
+static inline void
+eddy_stats_interval(struct eddy_heap *h)
+{
+	if (eddy_unlikely(h->opts.stats_interval >= 0))
+		eddy_stats_interval_now(h);
+}
 
 #endif /* EDDY_STATS_H */

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* stats_flow.c - what CPUs took and sent, and what that says. */
+#include "lib/ctl/counts.h"
 #include "lib/ctl/stats.h"
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/returns.h"
-
-static uint64_t
-peek(_Atomic uint64_t *p)
-{
-	/* relaxed: a walk is a sum of moments, whatever the order. */
-	return eddy_load_relaxed(p);
-}
 
 bool
 eddy_stats_traffic(
@@ -23,17 +17,17 @@ eddy_stats_traffic(
 	s = eddy_cache_stats(h, cpu);
 	*ret = (struct eddy_stats_traffic){
 	    .home = eddy_cache_slot_home(h, cpu),
-	    .to_slabs = peek(&s->to_slabs),
-	    .ring_puts = peek(&s->ring_puts),
-	    .ring_takes = peek(&s->ring_takes),
-	    .ring_spills = peek(&s->ring_spills),
-	    .rmws = peek(&s->rmws),
+	    .to_slabs = eddy_peek(&s->to_slabs),
+	    .ring_puts = eddy_peek(&s->ring_puts),
+	    .ring_takes = eddy_peek(&s->ring_takes),
+	    .ring_spills = eddy_peek(&s->ring_spills),
+	    .rmws = eddy_peek(&s->rmws),
 	};
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
-		ret->in += peek(&s->row[row].in);
-		ret->back += peek(&s->row[row].back);
-		ret->out += peek(&s->row[row].out);
-		ret->away += peek(&s->row[row].away);
+		ret->in += eddy_peek(&s->row[row].in);
+		ret->back += eddy_peek(&s->row[row].back);
+		ret->out += eddy_peek(&s->row[row].out);
+		ret->away += eddy_peek(&s->row[row].away);
 	}
 	return true;
 }
@@ -56,7 +50,7 @@ eddy_stats_add_traffic(
 uint64_t
 eddy_stats_to_home(struct eddy_heap *h, unsigned cpu, uint32_t home)
 {
-	return peek(&eddy_cache_stats(h, cpu)->to_home[home]);
+	return eddy_peek(&eddy_cache_stats(h, cpu)->to_home[home]);
 }
 
 struct eddy_bleed_flow
@@ -66,10 +60,10 @@ eddy_stats_flow(struct eddy_heap *h, unsigned cpu, unsigned row)
 	uint32_t place = eddy_place(eddy_cache_slot_home(h, cpu), row);
 
 	return (struct eddy_bleed_flow){
-	    .in = peek(&s->in),
-	    .back = peek(&s->back),
-	    .out = peek(&s->out),
-	    .away = peek(&s->away),
+	    .in = eddy_peek(&s->in),
+	    .back = eddy_peek(&s->back),
+	    .out = eddy_peek(&s->out),
+	    .away = eddy_peek(&s->away),
 	    .cut = eddy_cache_capacity(eddy_cache_row(h, cpu, place)) <
 		   eddy_classes[row].depth,
 	};
@@ -116,7 +110,7 @@ judge_row(struct eddy_heap *h, unsigned row, struct eddy_bleed_finding *ret)
 	uint64_t waiting = 0;
 	struct eddy_bleed b;
 
-	for (uint32_t i = 0; i < h->n_homes; i++)
+	for (uint32_t i = 0; i < eddy_n_numbers(h); i++)
 		waiting += eddy_returns_count(h, eddy_place(i, row));
 	eddy_bleed_begin(
 	    &b, class->size, class->batch, eddy_returns_limit(row), waiting);

@@ -21,7 +21,8 @@ eddy_stats_arena(
 
 		if (a == NULL)
 			return false;
-		ret->home = a->home;
+		ret->home = eddy_base_home(h, a->home);
+		ret->life = eddy_life_of(h, a->home);
 		/* relaxed: a statistic. */
 		ret->node = eddy_load_relaxed(&a->node);
 	}
@@ -77,10 +78,14 @@ eddy_stats_home(struct eddy_heap *h, uint32_t home, struct eddy_stats_home *ret)
 		ret->away += t.away;
 		add_sent(h, cpu, &ret->kept_bytes, &ret->away_bytes);
 	}
-	for (unsigned row = 1; h->sections && row < EDDY_N_ROWS; row++)
-		ret->ring_bytes +=
-		    eddy_returns_count(h, eddy_place(home, row)) *
-		    eddy_row_size(row);
+	for (uint32_t i = 0; h->sections && i < eddy_n_numbers(h); i++) {
+		if (eddy_base_home(h, i) != home)
+			continue;
+		for (unsigned row = 1; row < EDDY_N_ROWS; row++)
+			ret->ring_bytes +=
+			    eddy_returns_count(h, eddy_place(i, row)) *
+			    eddy_row_size(row);
+	}
 }
 
 /* ------------------------------------------------------------------ */

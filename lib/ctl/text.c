@@ -1,44 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib/ctl/text.h"
 
-#include <errno.h>
+#include "lib/base/chars.h"
+#include "lib/ctl/conf.h"
 
-#include "lib/os/os.h"
-
-static size_t
-length(const char *s)
-{
-	size_t n = 0;
-
-	while (s[n] != '\0')
-		n++;
-	return n;
-}
-
-/* Standard error; what it does not take is lost. */
+/* What is said to nobody in particular. */
 static void
-put_stderr(void *arg, const char *s)
+put_message(void *arg, const char *s)
 {
-	size_t n = length(s);
-
 	(void)arg;
-	while (n > 0) {
-		ssize_t r = eddy_os_write(2, s, n);
-
-		if (r == -EINTR)
-			continue;
-		if (r <= 0)
-			return;
-		s += r;
-		n -= (size_t)r;
-	}
+	eddy_conf_message(s);
 }
 
 void
 eddy_text_open(
     struct eddy_text *t, void (*put)(void *arg, const char *s), void *arg)
 {
-	t->put = put != NULL ? put : put_stderr;
+	t->put = put != NULL ? put : put_message;
 	t->arg = arg;
 	t->len = 0;
 }
@@ -78,7 +56,7 @@ eddy_text_add(struct eddy_text *t, const char *s)
 void
 eddy_text_right(struct eddy_text *t, const char *s, unsigned width)
 {
-	add_blanks(t, length(s), width);
+	add_blanks(t, eddy_length(s), width);
 	eddy_text_add(t, s);
 }
 
@@ -86,20 +64,17 @@ void
 eddy_text_left(struct eddy_text *t, const char *s, unsigned width)
 {
 	eddy_text_add(t, s);
-	add_blanks(t, length(s), width);
+	add_blanks(t, eddy_length(s), width);
 }
 
 void
 eddy_text_number(struct eddy_text *t, uint64_t v, unsigned width)
 {
-	char digits[24];
-	char *s = digits + sizeof(digits) - 1;
+	char digits[EDDY_DIGITS_MAX + 1];
+	char *end = digits + EDDY_DIGITS_MAX;
 
-	*s = '\0';
-	do
-		*--s = (char)('0' + v % 10);
-	while ((v /= 10) != 0);
-	eddy_text_right(t, s, width);
+	*end = '\0';
+	eddy_text_right(t, eddy_digits(end, v), width);
 }
 
 void

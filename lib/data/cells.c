@@ -15,8 +15,8 @@ eddy_cells_put(struct eddy_cells *row, unsigned n, void *p)
 		/* relaxed: a guess that the CAS checks. */
 		if (eddy_load_relaxed(&row->cell[at]) != NULL)
 			continue;
-		/* CELL-R1: pairs with CELL-A1 of whoever gets it. */
-		if (eddy_cas_release(&row->cell[at], &none, p)) {
+		/* CELL-R1: pairs with CELL-A1 of whoever gets it.  IDLE-R1. */
+		if (eddy_cas_seq_cst(&row->cell[at], &none, p)) {
 			/* relaxed: a hint. */
 			eddy_store_relaxed(&row->hint, at + 1);
 			return true;

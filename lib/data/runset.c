@@ -90,34 +90,63 @@ longest(const words w)
 	return best;
 }
 
-/* The wanted units among the free ones. */
+#define DIRTY 1u
+#define CLEAN 2u
+#define READY 4u
+#define FRESH 8u
+
+/* Of the free units those of all the kinds. */
 static void
-narrow(struct eddy_runmap *m, enum eddy_run_want want, const words w, words ret)
+narrow(struct eddy_runmap *m, unsigned kinds, const words w, words ret)
 {
 	for (unsigned i = 0; i < EDDY_RUNMAP_WORDS; i++) {
-		uint64_t x;
+		/* relaxed, both: a preference; ready is read again after the
+		 * claim. */
+		uint64_t dirty = eddy_load_relaxed(&m->dirty[i]);
 
-		/* relaxed: a preference; ready is read again after the claim */
-		if (want == EDDY_WANT_DIRTY || want == EDDY_WANT_CLEAN)
-			x = eddy_load_relaxed(&m->dirty[i]);
-		else /* relaxed: as above */
-			x = eddy_load_relaxed(&m->ready[i]);
-		ret[i] = w[i] & (want == EDDY_WANT_CLEAN ? ~x : x);
+		ret[i] = w[i];
+		if (kinds & DIRTY)
+			ret[i] &= dirty;
+		if (kinds & CLEAN)
+			ret[i] &= ~dirty;
+		if (kinds & (READY | FRESH))
+			ret[i] &= eddy_load_relaxed(&m->ready[i]) ^
+				  (kinds & FRESH ? ~(uint64_t)0 : 0);
 	}
 }
+
+/* What units a claim looks for, in this order; then any, unless `only`. */
+static const struct {
+	uint8_t first;
+	uint8_t second;
+	bool only;
+} wants[] = {
+    [EDDY_WANT_DIRTY] = {DIRTY, 0, false},
+    [EDDY_WANT_CLEAN] = {CLEAN, 0, false},
+    [EDDY_WANT_READY] = {READY, 0, false},
+    [EDDY_WANT_WARM] = {DIRTY, READY, false},
+    [EDDY_ONLY_READY] = {READY, 0, true},
+    [EDDY_ONLY_DIRTY] = {DIRTY, 0, true},
+    [EDDY_ONLY_COLD] = {CLEAN | READY, CLEAN, true},
+    [EDDY_ONLY_FRESH] = {FRESH, 0, true},
+};
 
 static unsigned
 choose(struct eddy_runmap *m, enum eddy_run_want want, const words w,
     unsigned n, unsigned align)
 {
+	const uint8_t kinds[] = {wants[want].first, wants[want].second};
 	words some;
-	unsigned pos;
 
-	narrow(m, want, w, some);
-	pos = fit(some, n, align);
-	if (pos < EDDY_RUNMAP_UNITS || want == EDDY_ONLY_READY)
-		return pos;
-	return fit(w, n, align);
+	for (unsigned i = 0; i < 2 && kinds[i] != 0; i++) {
+		unsigned pos;
+
+		narrow(m, kinds[i], w, some);
+		pos = fit(some, n, align);
+		if (pos < EDDY_RUNMAP_UNITS)
+			return pos;
+	}
+	return wants[want].only ? EDDY_RUNMAP_UNITS : fit(w, n, align);
 }
 
 /*
@@ -300,6 +329,16 @@ eddy_runset_open(struct eddy_runset *s, uint32_t id, unsigned pos, unsigned n)
 	(void)announce(s, id, pos, n);
 }
 
+void
+eddy_runset_close(struct eddy_runset *s, uint32_t id)
+{
+	/* Nobody else has a unit to put, so nothing needs a second look. */
+	for (unsigned b = 0; b < EDDY_RUN_BUCKETS; b++)
+		eddy_idset_clear(s->hints, s->first_kind + b, id);
+	/* relaxed: published when the container is put one level up. */
+	eddy_store_relaxed(&eddy_runset_map(s, id)->owner, 0);
+}
+
 bool
 eddy_runset_retire(struct eddy_runset *s, uint32_t id)
 {
@@ -321,10 +360,6 @@ eddy_runset_retire(struct eddy_runset *s, uint32_t id)
 			s->put(id, 0, taken);
 		return false;
 	}
-	/* Nobody else has a unit to put, so nothing needs a second look. */
-	for (unsigned b = 0; b < EDDY_RUN_BUCKETS; b++)
-		eddy_idset_clear(s->hints, s->first_kind + b, id);
-	/* relaxed: published when the container is put one level up. */
-	eddy_store_relaxed(&m->owner, 0);
+	eddy_runset_close(s, id);
 	return true;
 }

@@ -52,18 +52,34 @@ struct eddy_runmap {
 	 * R: the same.  O: none of its own; ordered by the unit's free bit.
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t dirty[EDDY_RUNMAP_WORDS];
-	/*
-	 * Segments only: chunks whose memory is accessible.  Cleared
-	 * only by who has the whole segment in hand.
-	 * W, R: any CPU.  O: SEG-R3 -> SEG-A3.
-	 */
-	_Alignas(EDDY_CACHELINE) _Atomic uint64_t ready[EDDY_RUNMAP_WORDS];
+	union {
+		/*
+		 * Segments: chunks whose memory is accessible.  Cleared only
+		 * by who has the whole segment in hand.
+		 * W, R: any CPU.  O: SEG-R3 -> SEG-A3.
+		 */
+		_Alignas(
+		    EDDY_CACHELINE) _Atomic uint64_t ready[EDDY_RUNMAP_WORDS];
+		/*
+		 * Chunks: dirty pages whose memory the kernel may take while
+		 * they are free.  As `dirty`.
+		 */
+		_Alignas(
+		    EDDY_CACHELINE) _Atomic uint64_t muzzy[EDDY_RUNMAP_WORDS];
+	};
 	/*
 	 * W: whoever has all units in hand (birth, retirement).
 	 * R: any CPU, as a hint; true while a bit is in hand.
 	 * O: RUN-R2 -> RUN-A2; for segments, BIND-R2 -> BIND-A2 as well.
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic uint32_t owner;
+	/*
+	 * Chunks: bytes from the chunk's place in the range to where its memory
+	 * is; 0 but for memory of users' hooks: see lib/heap/hooks.h.
+	 * W: whoever has the chunk in hand.  R: who has part of it.
+	 * O: RUN-R2 -> RUN-A2.
+	 */
+	_Atomic ptrdiff_t away;
 };
 
 struct eddy_runset {
@@ -79,8 +95,13 @@ struct eddy_runset {
 enum eddy_run_want {
 	EDDY_WANT_DIRTY, /* units used before first: their memory is there */
 	EDDY_WANT_CLEAN, /* units known to be zero first */
+	/* The rest for chunks in segments only. */
 	EDDY_WANT_READY, /* accessible units first */
+	EDDY_WANT_WARM,  /* units used before, then accessible ones */
 	EDDY_ONLY_READY, /* accessible units or none */
+	EDDY_ONLY_DIRTY, /* units used before or none; for pages as well */
+	EDDY_ONLY_COLD,  /* units known to be zero or none, accessible first */
+	EDDY_ONLY_FRESH, /* units that are not accessible or none */
 };
 
 struct eddy_run {
@@ -133,6 +154,10 @@ EDDY_MUST_USE bool eddy_runset_put(struct eddy_runset *s, uint32_t id,
  */
 void eddy_runset_open(
     struct eddy_runset *s, uint32_t id, unsigned pos, unsigned n);
+
+/* A container all of whose units are in hand, or nobody's for good, holds
+ * nothing: its hints are cleared, and its owner is 0. */
+void eddy_runset_close(struct eddy_runset *s, uint32_t id);
 
 /*
  * eddy_runset_retire - takes all 512 units if all are free.

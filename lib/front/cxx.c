@@ -8,7 +8,9 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "lib/base/chars.h"
 #include "lib/front/front.h"
+#include "lib/heap/own.h"
 #include "lib/os/fatal.h"
 
 typedef void (*new_handler)(void);
@@ -46,10 +48,39 @@ nothrow_by_libstdcxx(size_t size, size_t align)
 	return plain(size, &nothrow);
 }
 
+/* experimental_infallible_new: NULL only if the program hears of it. */
+static EDDY_COLD void *
+infallible(size_t size)
+{
+	char text[96] = "<jemalloc>: Allocation of size ";
+	char digits[EDDY_DIGITS_MAX + 1];
+	char *end = digits + EDDY_DIGITS_MAX;
+
+	*end = '\0';
+	strcat(
+	    strcat(text, eddy_digits(end, size)), " failed, and new must not");
+	if (!eddy_fatal_tell(text))
+		eddy_fatal_text("out of memory in operator new");
+	return NULL;
+}
+
+/* From the region that the thread is in, or from the heap. */
+static inline void *
+alloc(size_t size, size_t align)
+{
+	if (eddy_unlikely(eddy_own.scope != NULL))
+		return eddy_region_section(size, align, false);
+	return eddy_alloc(size, align, false);
+}
+
 /* Asks the program's new-handler for memory until it has none to ask. */
 static EDDY_COLD void *
 new_failed(size_t size, size_t align, bool throws)
 {
+	struct eddy_heap *h = eddy_heap_peek();
+
+	if (h != NULL && h->opts.experimental_infallible_new)
+		return infallible(size);
 	for (;;) {
 		new_handler handler = _ZSt15get_new_handlerv != NULL
 					  ? _ZSt15get_new_handlerv()
@@ -61,7 +92,7 @@ new_failed(size_t size, size_t align, bool throws)
 		if (!throws)
 			return nothrow_by_libstdcxx(size, align);
 		handler();
-		p = eddy_alloc(size, align, false);
+		p = alloc(size, align);
 		if (p != NULL)
 			return p;
 	}
@@ -73,9 +104,18 @@ new_failed(size_t size, size_t align, bool throws)
 }
 
 static void *
+new_missed(size_t size, bool throws)
+{
+	void *p = eddy_own.scope == NULL ? eddy_alloc_missed(size)
+					 : eddy_region_new(size);
+
+	return eddy_likely(p != NULL) ? p : new_failed(size, 1, throws);
+}
+
+static void *
 new_aligned(size_t size, size_t align, bool throws)
 {
-	void *p = eddy_alloc(size, align, false);
+	void *p = alloc(size, align);
 
 	return eddy_likely(p != NULL) ? p : new_failed(size, align, throws);
 }
@@ -83,13 +123,13 @@ new_aligned(size_t size, size_t align, bool throws)
 void *
 eddy_new_slow(size_t size)
 {
-	return new_aligned(size, 1, true);
+	return new_missed(size, true);
 }
 
 void *
 eddy_new_nothrow_slow(size_t size)
 {
-	return new_aligned(size, 1, false);
+	return new_missed(size, false);
 }
 
 /* operator new(size_t, align_val_t), its array and nothrow forms. */

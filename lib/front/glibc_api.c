@@ -14,9 +14,7 @@
 
 #include "lib/ctl/stats.h"
 #include "lib/ctl/text.h"
-#include "lib/heap/cpu_cache.h"
 #include "lib/heap/gather.h"
-#include "lib/heap/purge.h"
 
 /* As glibc's: uordblks + fordblks is arena, and huge blocks are apart. */
 EDDY_EXPORT struct mallinfo2
@@ -98,15 +96,13 @@ malloc_trim(size_t pad)
 
 	if (h == NULL)
 		return 0;
-	eddy_cache_flush(h);
-	eddy_gather_all(h);
-	return eddy_purge(h, pad) != 0;
+	return eddy_gather_purge(h, NULL, pad) != 0;
 }
 
 EDDY_EXPORT void
 malloc_stats(void)
 {
-	eddy_stats_print(eddy_heap_peek(), NULL, NULL, NULL);
+	eddy_stats_print(eddy_heap(), NULL, NULL, NULL);
 }
 
 /* ------------------------------------------------------------------ */

@@ -7,8 +7,12 @@
 #include "lib/heap/chunk.h"
 #include "lib/heap/large.h"
 #include "lib/heap/pagemap.h"
+#include "lib/heap/reclaim.h"
+#include "lib/heap/reset.h"
 #include "lib/heap/segment.h"
 #include "lib/heap/slab.h"
+#include "lib/heap/warm.h"
+#include "lib/os/advise.h"
 #include "lib/os/fatal.h"
 #include "lib/os/os.h"
 
@@ -56,6 +60,8 @@ lay_ground(struct eddy_heap *h, uint32_t home, uint32_t node, size_t size,
 	*refused = 0;
 	if (p == NULL)
 		return NULL;
+	if (h->opts.names)
+		eddy_os_name(p, size, "eddy: metadata");
 	if (policy != EDDY_BOUND_NOT)
 		*refused = eddy_bind_tell(h, p, size, policy, false);
 	if (eddy_os_commit(p, fixed) == 0)
@@ -108,7 +114,10 @@ build(struct eddy_heap *h, uint32_t home, uint32_t node, int *refused)
 	a->home = home;
 	a->fixed_size = fixed;
 	/* relaxed: published by HEAP-R3. */
+	eddy_store_relaxed(&a->tally.begun, eddy_os_milliseconds());
+	/* relaxed: published by HEAP-R3. */
 	eddy_store_relaxed(&a->node, node);
+	eddy_reclaim_begin(h, a);
 	return a;
 }
 
@@ -128,20 +137,37 @@ publish(struct eddy_heap *h, struct eddy_arena *a, uint32_t number)
 	return seen;
 }
 
-struct eddy_arena *
-eddy_arena_of_home(struct eddy_heap *h, uint32_t home)
+static uint32_t
+node_of(const struct eddy_heap *h, uint32_t home)
 {
-	struct eddy_arena *a = eddy_arena_at(h, home + 1);
+	return (uint32_t)h->places.node_of_home[home];
+}
+
+/* The arena of that number, on a node. */
+static struct eddy_arena *
+find_or_build(
+    struct eddy_heap *h, uint32_t node, uint32_t kind, uint32_t number)
+{
+	struct eddy_arena *a = eddy_arena_at(h, number);
 	int refused;
 
 	if (eddy_likely(a != NULL))
 		return a;
-	a = build(h, home, (uint32_t)h->places.node_of_home[home], &refused);
+	a = build(h, kind, node, &refused);
 	if (a == NULL)
-		return eddy_arena_at(h, home + 1);
+		return eddy_arena_at(h, number);
 	if (refused != 0) /* relaxed: a statistic. */
 		(void)eddy_add_relaxed(&h->n_unplaced, 1);
-	return publish(h, a, home + 1);
+	return publish(h, a, number);
+}
+
+struct eddy_arena *
+eddy_arena_of_samples(struct eddy_heap *h, uint32_t home)
+{
+	if (home >= h->n_samples)
+		return NULL;
+	return find_or_build(
+	    h, node_of(h, home), EDDY_HOME_SAMPLES, h->n_homes + 1 + home);
 }
 
 /* The next number for an arena; 0: there are no more. */
@@ -158,8 +184,69 @@ take_number(struct eddy_heap *h)
 	return n + 1;
 }
 
-int
-eddy_arena_add(struct eddy_heap *h, uint32_t node, uint32_t *ret)
+/*
+ * The number of a group's arena, which it gets when the first object comes; 0:
+ * there is none to be had.
+ */
+static EDDY_COLD uint32_t
+name_group(struct eddy_heap *h, _Atomic uint32_t *mine)
+{
+	/* relaxed: what cannot work is not tried. */
+	uint32_t n = eddy_load_relaxed(&h->n_arenas);
+	uint32_t none = 0;
+	uint32_t last;
+
+	/* As of the program's: segments of its own.  A frozen heap has what it
+	 * has. */
+	if (eddy_frozen(h) || n >= EDDY_MAX_ARENAS ||
+	    (n + 1) * EDDY_MIN_SEGMENTS > h->n_segments)
+		return 0;
+	n = take_number(h);
+	/* relaxed, both: a number; HEAP-R3 orders what it names. */
+	if (n == 0 || eddy_cas_relaxed(mine, &none, n))
+		return n;
+	/* Another was faster.  The number goes back, unless it is not the last
+	 * any more: then no arena has it. */
+	last = n;
+	(void)eddy_cas_relaxed(&h->n_arenas, &last, n - 1);
+	return none;
+}
+
+static struct eddy_arena *
+arena_of_group(struct eddy_heap *h, uint32_t group)
+{
+	_Atomic uint32_t *mine = &h->group_arena[group - h->n_homes];
+	/* relaxed: as above. */
+	uint32_t number = eddy_load_relaxed(mine);
+	struct eddy_arena *a;
+
+	if (eddy_unlikely(number == 0))
+		number = name_group(h, mine);
+	if (number == 0)
+		return NULL;
+	/* What homes share lies where it is touched. */
+	a = find_or_build(h,
+	    h->n_groups == h->n_homes ? node_of(h, eddy_base_home(h, group))
+				      : EDDY_NO_NODE,
+	    group, number);
+	/* relaxed: only ever set. */
+	if (a != NULL && eddy_unlikely(eddy_load_relaxed(&h->hinted) == 0))
+		/* IDLE-R1: before a row of it is opened. */
+		(void)eddy_xchg_seq_cst(&h->hinted, 1);
+	return a;
+}
+
+struct eddy_arena *
+eddy_arena_of_home(struct eddy_heap *h, uint32_t home)
+{
+	if (eddy_is_group(h, home))
+		return arena_of_group(h, home);
+	return find_or_build(h, node_of(h, home), home, home + 1);
+}
+
+static int
+add(struct eddy_heap *h, uint32_t node, const struct eddy_backing *backing,
+    bool bare, uint32_t *ret)
 {
 	/* relaxed: what cannot work is not built. */
 	uint32_t n = eddy_load_relaxed(&h->n_arenas);
@@ -167,12 +254,22 @@ eddy_arena_add(struct eddy_heap *h, uint32_t node, uint32_t *ret)
 	int err;
 
 	/* Each needs segments of its own, and the homes theirs. */
+	if (backing->kind == EDDY_PRIVATE) {
+		err = eddy_reset_revive(h, node, bare, ret);
+		if (err != 0 || *ret != 0)
+			return err;
+	}
 	if (n >= EDDY_MAX_ARENAS || (n + 1) * EDDY_MIN_SEGMENTS > h->n_segments)
 		return -EAGAIN;
 	a = build(h, EDDY_HOME_NONE, node, &err);
 	if (a == NULL)
 		return -ENOMEM;
 	if (err == 0) {
+		a->backing = *backing;
+		/* Muzzy pages are as far as it goes there. */
+		if (a->backing.kind == EDDY_FILE_KEPT)
+			/* relaxed: published by HEAP-R3. */
+			eddy_store_relaxed(&a->reclaim.muzzy_decay_ms, -1);
 		*ret = take_number(h);
 		if (*ret != 0) {
 			(void)publish(h, a, *ret);
@@ -182,6 +279,27 @@ eddy_arena_add(struct eddy_heap *h, uint32_t node, uint32_t *ret)
 	}
 	eddy_os_unmap(a, eddy_arena_bytes(a));
 	return err;
+}
+
+int
+eddy_arena_add_backed(struct eddy_heap *h, uint32_t node,
+    const struct eddy_backing *backing, uint32_t *ret)
+{
+	return add(h, node, backing, false, ret);
+}
+
+static const struct eddy_backing private = {.kind = EDDY_PRIVATE};
+
+int
+eddy_arena_add(struct eddy_heap *h, uint32_t node, uint32_t *ret)
+{
+	return add(h, node, &private, false, ret);
+}
+
+int
+eddy_arena_add_bare(struct eddy_heap *h, uint32_t node, uint32_t *ret)
+{
+	return add(h, node, &private, true, ret);
 }
 
 int
@@ -214,14 +332,22 @@ struct eddy_arena *
 eddy_arena_of(struct eddy_heap *h, const void *p)
 {
 	size_t page = eddy_page_of(h, p);
-	uint32_t chunk = (uint32_t)(page / EDDY_CHUNK_PAGES);
-	unsigned pos = chunk % (unsigned)EDDY_SEGMENT_CHUNKS;
 	struct eddy_segment *s;
+	uint32_t chunk;
 	uint32_t owner;
+	unsigned pos;
 
 	/* SEG-A1: descriptors below the limit are readable. */
-	if (page >= eddy_load_acquire(&eddy_fast.limit) || chunk >= h->n_chunks)
+	if (page >= eddy_load_acquire(&eddy_fast.limit)) {
+		p = eddy_place_outside(h, p);
+		if (p == NULL)
+			return NULL;
+		page = eddy_page_of(h, p);
+	}
+	chunk = (uint32_t)(page / EDDY_CHUNK_PAGES);
+	if (chunk >= h->n_chunks)
 		return NULL;
+	pos = chunk % (unsigned)EDDY_SEGMENT_CHUNKS;
 	s = &h->segments[chunk / EDDY_SEGMENT_CHUNKS];
 	/* SEG-A3: pairs with SEG-R3: the chunk's is readable. */
 	if ((eddy_load_acquire(&s->map.ready[pos / 64]) >> pos % 64 & 1) == 0)
@@ -275,33 +401,42 @@ slot_of(_Atomic uint64_t *word)
 static void
 fetch_tag(struct eddy_heap *h, const void *p)
 {
-	__builtin_prefetch(&h->tags[eddy_page_of(h, p)]);
+	/* Outside the range it leads astray, which does no harm. */
+	__builtin_prefetch(
+	    (const char *)((uintptr_t)h->tags +
+			   eddy_page_of(h, p) * sizeof(*h->tags)));
 }
 
 static void
 fetch_word(struct eddy_heap *h, const void *p)
 {
-	uint32_t tag = eddy_tag_find(h, p);
+	const void *place;
+	uint32_t tag = eddy_tag_seek(h, p, &place);
 
-	if (eddy_tag_kind(tag) == EDDY_TAG_SLAB)
-		__builtin_prefetch(eddy_slab_bit_of(h, p, tag).word, 1);
+	if (eddy_tag_is_slab(tag))
+		__builtin_prefetch(eddy_slab_bit_of(h, place, tag).word, 1);
 }
 
 static void
-put_one(struct eddy_heap *h, void *p)
+put_one(struct eddy_heap *h, const void *p)
 {
-	uint32_t tag = eddy_tag_find(h, p);
+	const void *place;
+	uint32_t tag = eddy_tag_seek(h, p, &place);
+	struct eddy_slab_puts done = {0};
 
-	if (eddy_tag_kind(tag) == EDDY_TAG_SLAB)
-		eddy_slab_put(h, eddy_slab_bit_of(h, p, tag));
-	else
-		eddy_large_free(h, p, tag);
+	if (!eddy_tag_is_slab(tag)) {
+		eddy_large_free(h, place, tag);
+		return;
+	}
+	eddy_slab_put(h, eddy_slab_bit_of(h, place, tag), &done);
+	eddy_slab_count(&done);
 }
 
 unsigned
 eddy_arena_put(struct eddy_heap *h, void *const *objects, unsigned n)
 {
 	struct eddy_slab_bit table[TABLE];
+	struct eddy_slab_puts done = {0};
 	unsigned puts = 0;
 
 	if (n == 1) {
@@ -311,6 +446,7 @@ eddy_arena_put(struct eddy_heap *h, void *const *objects, unsigned n)
 	for (unsigned i = 0; i < TABLE; i++)
 		table[i].word = NULL;
 	for (unsigned i = 0; i < n; i++) {
+		const void *place;
 		uint32_t tag;
 		struct eddy_slab_bit b;
 		struct eddy_slab_bit *t;
@@ -319,13 +455,13 @@ eddy_arena_put(struct eddy_heap *h, void *const *objects, unsigned n)
 			fetch_tag(h, objects[i + 2 * AHEAD]);
 		if (i + AHEAD < n)
 			fetch_word(h, objects[i + AHEAD]);
-		tag = eddy_tag_find(h, objects[i]);
-		if (eddy_tag_kind(tag) != EDDY_TAG_SLAB) {
-			eddy_large_free(h, objects[i], tag);
+		tag = eddy_tag_seek(h, objects[i], &place);
+		if (!eddy_tag_is_slab(tag)) {
+			eddy_large_free(h, place, tag);
 			puts++;
 			continue;
 		}
-		b = eddy_slab_bit_of(h, objects[i], tag);
+		b = eddy_slab_bit_of(h, place, tag);
 		t = &table[slot_of(b.word)];
 		if (t->word == b.word) {
 			if (t->mask & b.mask)
@@ -334,15 +470,16 @@ eddy_arena_put(struct eddy_heap *h, void *const *objects, unsigned n)
 			continue;
 		}
 		if (t->word != NULL) {
-			eddy_slab_put(h, *t);
+			eddy_slab_put(h, *t, &done);
 			puts++;
 		}
 		*t = b;
 	}
 	for (unsigned i = 0; i < TABLE; i++)
 		if (table[i].word != NULL) {
-			eddy_slab_put(h, table[i]);
+			eddy_slab_put(h, table[i], &done);
 			puts++;
 		}
+	eddy_slab_count(&done);
 	return puts;
 }

@@ -24,11 +24,18 @@
 /* The most pointers that travel together. */
 #define EDDY_BATCH_MAX 64
 
-/* The arena of a home, made now if it is the first call; NULL: no memory. */
+/*
+ * The arena of a home, or of a group, made now if it is the first call; NULL:
+ * no memory; for a group also: no number or segments for it, or a frozen heap.
+ */
 struct eddy_arena *eddy_arena_of_home(struct eddy_heap *h, uint32_t home);
 
+/* The same of the samples of a home; NULL also where h->n_samples is 0. */
+struct eddy_arena *eddy_arena_of_samples(struct eddy_heap *h, uint32_t home);
+
 /*
- * eddy_arena_add - an arena of the program's, on a node that is fit for one.
+ * eddy_arena_add - an arena of the program's, on a node that is fit for one or
+ * on EDDY_NO_NODE.
  *
  * ret: its number.
  * Returns: 0; -EAGAIN: there are EDDY_MAX_ARENAS; -ENOMEM; what the kernel says
@@ -36,6 +43,14 @@ struct eddy_arena *eddy_arena_of_home(struct eddy_heap *h, uint32_t home);
  */
 EDDY_MUST_USE int eddy_arena_add(
     struct eddy_heap *h, uint32_t node, uint32_t *ret);
+
+/* The same, without memory of an arena that ended: for those with hooks. */
+EDDY_MUST_USE int eddy_arena_add_bare(
+    struct eddy_heap *h, uint32_t node, uint32_t *ret);
+
+/* The same, of other memory than private: for backing.c. */
+EDDY_MUST_USE int eddy_arena_add_backed(struct eddy_heap *h, uint32_t node,
+    const struct eddy_backing *backing, uint32_t *ret);
 
 /*
  * eddy_arena_fit - whether a program's arena may be on the node.

@@ -18,9 +18,13 @@ eddy_bind_wanted(const struct eddy_heap *h, uint32_t home, uint32_t node)
 	if (home != EDDY_HOME_NONE) {
 		if (!places->bind)
 			return EDDY_BOUND_NOT;
-		return places->interleave ? EDDY_BOUND_SPREAD : node + 1;
+		if (places->interleave)
+			return EDDY_BOUND_SPREAD;
+		/* What several homes share. */
+		return node != EDDY_NO_NODE ? node + 1 : EDDY_BOUND_NOT;
 	}
-	if (h->opts.numa == EDDY_NUMA_OFF || places->fake ||
+	if (node == EDDY_NO_NODE || h->opts.numa == EDDY_NUMA_OFF ||
+	    places->fake ||
 	    (places->n_nodes == 1 && eddy_node_in(places->has_memory, node)))
 		return EDDY_BOUND_NOT;
 	return node + 1;
@@ -118,7 +122,7 @@ tell_ready(struct eddy_heap *h, uint32_t segment, uint32_t policy, bool move)
 
 		if (n > MOVE_CHUNKS)
 			n = MOVE_CHUNKS;
-		err = eddy_bind_tell(h, eddy_page_address(h, first + pos, 0),
+		err = eddy_bind_tell(h, eddy_page_place(h, first + pos, 0),
 		    n * EDDY_CHUNK, policy, move);
 		/* Unmapped meanwhile: the next owner maps it anew. */
 		if (err != 0 && err != -EFAULT && result == 0)
@@ -168,6 +172,12 @@ unknown(struct eddy_segment *s)
 	while (!eddy_cas_seq_cst(
 	    &s->bound, &old, ((old >> 32) + 1) << 32 | EDDY_BOUND_UNKNOWN))
 		continue;
+}
+
+void
+eddy_bind_forget(struct eddy_heap *h, uint32_t segment)
+{
+	unknown(&h->segments[segment]);
 }
 
 void
@@ -231,7 +241,7 @@ void
 eddy_bind_chunks(
     struct eddy_heap *h, struct eddy_arena *a, uint32_t chunk, unsigned n)
 {
-	bind_part(h, a, eddy_page_address(h, chunk, 0), n * EDDY_CHUNK);
+	bind_part(h, a, eddy_page_place(h, chunk, 0), n * EDDY_CHUNK);
 }
 
 /* ------------------------------------------------------------------ */

@@ -79,6 +79,10 @@ EDDY_MUST_USE int eddy_bind_tell(
 void eddy_bind_segment(
     struct eddy_heap *h, struct eddy_arena *a, uint32_t segment);
 
+/* A segment in hand of which parts were mapped anew: who claims it next tells
+ * the kernel again. */
+void eddy_bind_forget(struct eddy_heap *h, uint32_t segment);
+
 /* n chunks in hand, mapped just now, whose ready bits are set. */
 void eddy_bind_chunks(
     struct eddy_heap *h, struct eddy_arena *a, uint32_t chunk, unsigned n);

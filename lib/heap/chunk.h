@@ -15,6 +15,7 @@
 #define EDDY_CHUNK_H
 
 #include "lib/heap/heap.h"
+#include "lib/heap/hooks.h"
 
 /*
  * eddy_pages_claim - n adjacent pages of the arena's, the first at a multiple
@@ -25,11 +26,27 @@
 EDDY_MUST_USE bool eddy_pages_claim(struct eddy_heap *h, struct eddy_arena *a,
     unsigned n, unsigned align, enum eddy_run_want want, struct eddy_run *ret);
 
+/*
+ * eddy_pages_fill - pages in hand have their room where the arena wants that:
+ * see backing.h.  eddy_pages_claim has seen to it.
+ *
+ * Returns: false: there is no room, and the pages were put back.
+ */
+EDDY_MUST_USE bool eddy_pages_fill(struct eddy_heap *h, struct eddy_arena *a,
+    uint32_t chunk, unsigned page, unsigned n);
+
 /* Claims just these pages (growing in place). */
 EDDY_MUST_USE bool eddy_pages_claim_at(
     struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n);
 
-/* Puts pages back, tags cleared before.  blame: whom a double free names. */
+/*
+ * Puts pages back that were in use, tags cleared before.  blame: whom a double
+ * free names.
+ */
+void eddy_pages_free(
+    uint32_t chunk, unsigned page, unsigned n, const void *blame);
+
+/* The same for pages that did not go into use since they were claimed. */
 void eddy_pages_put(
     uint32_t chunk, unsigned page, unsigned n, const void *blame);
 
@@ -37,7 +54,7 @@ void eddy_pages_put(
 void eddy_pages_put_run(uint32_t chunk, unsigned page, unsigned n);
 
 /*
- * eddy_pages_use - marks pages in hand dirty.
+ * eddy_pages_use - marks pages in hand dirty: they go into use.
  *
  * zero: clear those that were not known to be zero.
  */
@@ -62,6 +79,28 @@ void eddy_pages_zero(
 /* Marks pages clean: the caller has them in hand and knows them to be zero. */
 void eddy_pages_clean(
     struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n);
+
+/* Marks pages muzzy: the caller has them in hand, and the kernel may take
+ * them. */
+void eddy_pages_lazy(
+    struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n);
+
+/* The same for whatever became of them; false: they are gone for good, and must
+ * not be put. */
+EDDY_MUST_USE bool eddy_pages_given(struct eddy_heap *h, uint32_t chunk,
+    unsigned page, unsigned n, enum eddy_given given);
+
+/* A chunk of which hooks took pages, and all others are free, leaves the arena
+ * if they take these as well. */
+void eddy_pages_settle(
+    struct eddy_heap *h, struct eddy_arena *a, uint32_t chunk);
+
+/* Whether all of some pages in hand are dirty. */
+EDDY_MUST_USE bool eddy_pages_are_dirty(
+    struct eddy_heap *h, uint32_t chunk, unsigned page, unsigned n);
+
+/* Dirty pages of a chunk in hand. */
+unsigned eddy_pages_dirty(struct eddy_heap *h, uint32_t chunk);
 
 /* Retires the chunk that the arena keeps although it is empty. */
 void eddy_chunk_retire_spare(struct eddy_heap *h, struct eddy_arena *a);

@@ -4,7 +4,10 @@
 #include "lib/heap/arena.h"
 #include "lib/heap/gather.h"
 #include "lib/heap/large.h"
+#include "lib/heap/purge.h"
+#include "lib/heap/reclaim.h"
 #include "lib/heap/returns.h"
+#include "lib/heap/warm.h"
 #include "lib/os/os.h"
 #include "numa/policy.h"
 #include "numa/usable.h"
@@ -13,20 +16,29 @@
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-struct eddy_fast eddy_fast = {.rows = (uintptr_t)eddy_size_rows};
+struct eddy_fast eddy_fast = {
+    .rows = (uintptr_t)eddy_size_rows, .below = EDDY_ROW_MAX + 1};
 
 __thread struct eddy_rseq *eddy_area;
 
+/* The same for C alone: there while eddy_area is closed by the gate. */
+static __thread struct eddy_rseq *c_area;
+static __thread bool gated;
+
 /* The thread's own area, where libc registers none. */
 static __thread struct eddy_rseq own_area;
+/* Dynamic TLS is freed while the kernel still writes to it. */
+#ifdef EDDY_DYNAMIC_TLS
+#	define OWN_AREA false
+#else
+#	define OWN_AREA true
+#endif
 /* No area for this thread: rseq refused, or taken by the program. */
 static __thread bool refused;
 /* CPUs in use from which on a quota matters: files are read for it. */
 #define MIN_SHARED 4
 /* The least that a CPU's cache may hold. */
 #define MIN_BUDGET 65536
-/* Batches of which a row shall hold two at least: bytes. */
-#define SMALL_BATCH ((size_t)64 << 10)
 /* Empty descriptors that a CPU lays by. */
 #define N_SPARES 4
 /* What a row that lives on its ring takes from slabs: objects. */
@@ -54,6 +66,20 @@ start(void)
 /* ------------------------------------------------------------------ */
 /* The thread */
 
+static void
+use_area(struct eddy_rseq *area)
+{
+	c_area = area;
+	eddy_area = gated ? NULL : area;
+}
+
+void
+eddy_cache_gate(bool closed)
+{
+	gated = closed;
+	use_area(c_area);
+}
+
 static bool
 is_index(const struct eddy_heap *h, uint32_t cpu)
 {
@@ -73,7 +99,7 @@ adopt(struct eddy_heap *h, struct eddy_rseq *area)
 	if (!is_index(h, eddy_load_relaxed(&area->cpu_id)))
 		return false;
 	eddy_heap_fill_fast(h);
-	eddy_area = area;
+	use_area(area);
 	return true;
 }
 
@@ -91,7 +117,7 @@ register_area(struct eddy_heap *h)
 	 */
 	if (!eddy_load_relaxed(&started))
 		return false;
-	if (adopt(h, &own_area))
+	if (OWN_AREA && adopt(h, &own_area))
 		return true;
 	refused = true;
 	return false;
@@ -100,7 +126,7 @@ register_area(struct eddy_heap *h)
 enum eddy_cache_mode
 eddy_cache_attach(struct eddy_heap *h)
 {
-	if (eddy_area != NULL)
+	if (c_area != NULL)
 		return EDDY_CACHE_ROWS;
 	if (!h->cached || suspended != 0)
 		return EDDY_CACHE_NONE;
@@ -115,8 +141,8 @@ void
 eddy_cache_suspend(void)
 {
 	if (suspended++ == 0)
-		kept_area = eddy_area;
-	eddy_area = NULL;
+		kept_area = c_area;
+	use_area(NULL);
 }
 
 void
@@ -124,7 +150,7 @@ eddy_cache_resume(void)
 {
 	/* A handler's vfork may have interrupted a slow path that goes on. */
 	if (--suspended == 0)
-		eddy_area = kept_area;
+		use_area(kept_area);
 }
 
 /* An area that says CPU -1: sections find a slot that is never open. */
@@ -134,23 +160,22 @@ static struct eddy_rseq closed_area = {.cpu_id = (uint32_t)-1};
 static struct eddy_rseq *
 my_area(void)
 {
-	struct eddy_rseq *area = eddy_area;
+	struct eddy_rseq *area = c_area;
 
 	return eddy_likely(area != NULL) ? area : &closed_area;
 }
 
-/* The index that the last section saw, if it is one. */
-static bool
-current_cpu(struct eddy_heap *h, uint32_t *ret)
+bool
+eddy_cache_cpu(struct eddy_heap *h, uint32_t *ret)
 {
-	if (eddy_area == NULL)
+	if (c_area == NULL)
 		return false;
 	/* relaxed: the kernel writes it on this thread. */
-	*ret = eddy_load_relaxed(&eddy_area->cpu_id);
+	*ret = eddy_load_relaxed(&c_area->cpu_id);
 	if (is_index(h, *ret))
 		return true;
 	/* Unregistered behind our back, or more CPUs than Linux told. */
-	eddy_area = NULL;
+	use_area(NULL);
 	refused = true;
 	return false;
 }
@@ -167,7 +192,7 @@ eddy_cache_home(struct eddy_heap *h)
 
 	if (h->n_homes == 1)
 		return 0;
-	if (current_cpu(h, &cpu)) {
+	if (eddy_cache_cpu(h, &cpu)) {
 		if (eddy_cache_slot_used(h, cpu))
 			return eddy_cache_slot_home(h, cpu);
 	} else {
@@ -215,19 +240,24 @@ local_begin(unsigned row)
 	const uint32_t c = 128 * 8 + EDDY_CACHELINE;
 	const uint32_t d = 64 * 8 + EDDY_CACHELINE;
 
-	static_assert(EDDY_SLOT_LOCAL + 13 * (1024 * 8 + 5 * EDDY_CACHELINE) +
-			      8 * (512 * 8 + 5 * EDDY_CACHELINE) +
-			      8 * (128 * 8 + EDDY_CACHELINE) +
-			      20 * (64 * 8 + EDDY_CACHELINE) + N_SPARES * 8 <=
-			  EDDY_SLOT_REMOTE,
+	const unsigned n_a = EDDY_N_FINE + 8; /* rows to 256 bytes */
+
+	static_assert(
+	    EDDY_SLOT_LOCAL +
+		    (EDDY_N_FINE + 8) * (1024 * 8 + 5 * EDDY_CACHELINE) +
+		    8 * (512 * 8 + 5 * EDDY_CACHELINE) +
+		    8 * (128 * 8 + EDDY_CACHELINE) +
+		    20 * (64 * 8 + EDDY_CACHELINE) + N_SPARES * 8 <=
+		EDDY_SLOT_REMOTE,
 	    "local rows end before the remote ones");
-	if (row <= 13)
+	if (row <= n_a)
 		return at + (row - 1) * a;
-	if (row <= 21)
-		return at + 13 * a + (row - 14) * b;
-	if (row <= 29)
-		return at + 13 * a + 8 * b + (row - 22) * c;
-	return at + 13 * a + 8 * b + 8 * c + (row - 30) * d;
+	row -= n_a + 1;
+	if (row < 8)
+		return at + n_a * a + row * b;
+	if (row < 16)
+		return at + n_a * a + 8 * b + (row - 8) * c;
+	return at + n_a * a + 8 * b + 8 * c + (row - 16) * d;
 }
 
 /* The same in a remote home's part: a batch each, without gaps. */
@@ -236,10 +266,11 @@ remote_begin(unsigned row)
 {
 	uint32_t at = 0;
 
-	static_assert(EDDY_REMOTE_SIZE >=
-			  (21 * 64 + (25 + 21 + 18 + 16 + 12 + 10 + 9 + 8) +
-			      12 * 8 + 8 * 4) *
-			      8,
+	static_assert(
+	    EDDY_REMOTE_SIZE >=
+		((EDDY_N_FINE + 16) * 64 +
+		    (25 + 21 + 18 + 16 + 12 + 10 + 9 + 8) + 12 * 8 + 8 * 4) *
+		    8,
 	    "a batch of each row");
 	for (unsigned i = 1; i < row; i++)
 		at += eddy_classes[i].batch * 8u;
@@ -256,11 +287,17 @@ uint32_t
 eddy_cache_row_begin(struct eddy_heap *h, unsigned cpu, uint32_t place)
 {
 	unsigned row = place / 16 % EDDY_HOME_ROWS;
+	uint32_t number = home_at(place);
 
-	if (home_at(place) == eddy_cache_slot_home(h, cpu))
+	if (number == eddy_cache_slot_home(h, cpu))
 		return local_begin(row);
-	return EDDY_SLOT_REMOTE + home_at(place) * EDDY_REMOTE_SIZE +
-	       remote_begin(row);
+	if (!eddy_is_group(h, number))
+		return EDDY_SLOT_REMOTE + number * EDDY_REMOTE_SIZE +
+		       remote_begin(row);
+	number -= h->n_homes;
+	return EDDY_SLOT_REMOTE +
+	       (h->n_homes + number * EDDY_GROUP_BATCHES) * EDDY_REMOTE_SIZE +
+	       remote_begin(row) * EDDY_GROUP_BATCHES;
 }
 
 /* What each CPU's cache may hold: less where the process may not use as many
@@ -272,6 +309,8 @@ share_budget(struct eddy_heap *h)
 	unsigned used = 0;
 	uint64_t usable;
 
+	if (eddy_frozen(h))
+		return;
 	for (unsigned i = 0; i < EDDY_MAX_CPUS / 64; i++) {
 		/* relaxed: a count. */
 		used += (unsigned)__builtin_popcountll(
@@ -331,12 +370,13 @@ slot_writable(struct eddy_heap *h, uint32_t cpu)
 	return true;
 }
 
-/* S1 to S3 of the model: the row is open with this capacity, or it is not. */
+/* S1 to S3 of the model.  opened: it was not open before. */
 static bool
-set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned depth)
+set_row(
+    const struct eddy_row_at *at, uint32_t cpu, unsigned depth, bool *opened)
 {
-	struct eddy_row *r = eddy_cache_row(h, cpu, place);
-	uint32_t beg = eddy_cache_row_begin(h, cpu, place);
+	struct eddy_row *r = eddy_row_header(at, cpu);
+	uint32_t beg = at->beg;
 	/* ROW-F2: pairs with a drainer's last CAS. */
 	uint32_t gen = eddy_load_acquire(&r->gen);
 
@@ -350,23 +390,46 @@ set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned depth)
 		 * they are closed for good first; a late CAS finds them so.
 		 */
 		(void)eddy_cas_release(&r->limits, &none, EDDY_ROW_CLOSED);
-		/* ROW-F1: after the limits. */
-		if (!eddy_cas_acq_rel(
+		/* ROW-F1: after the limits.  IDLE-R1: before the watch. */
+		if (!eddy_cas_seq_cst(
 			&r->w0, &zero, (uint64_t)first << 32 | beg))
 			return false;
 		gen = first;
+		*opened = true;
 	} else if (gen % 4 != EDDY_ROW_OPEN) {
 		uint32_t next = (gen / 4 + 1) << 2 | EDDY_ROW_OPEN;
 
-		/* ROW-F2: what the drainer saw, it saw before. */
-		if (!eddy_cas_acquire(&r->gen, &gen, next))
+		/* ROW-F2: what the drainer saw, it saw before.  IDLE-R1. */
+		if (!eddy_cas_seq_cst(&r->gen, &gen, next))
 			return false;
 		gen = next;
+		*opened = true;
 	}
 	/* Aborted or outdated: this operation takes the arena instead. */
-	return eddy_section_limits(my_area(), (uintptr_t)h->slots, place, cpu,
-		   gen,
+	return eddy_section_limits(my_area(), at->slots, at->place, cpu, gen,
 		   (uint64_t)beg << 32 | (beg + depth * 8)) == EDDY_SECTION_OK;
+}
+
+bool
+eddy_row_set(const struct eddy_row_at *at, uint32_t cpu, unsigned depth)
+{
+	bool opened = false;
+
+	return set_row(at, cpu, depth, &opened);
+}
+
+/* The same of a row of the heap's, which is looked at from then on. */
+static bool
+set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned depth)
+{
+	const struct eddy_row_at at = {
+	    (uintptr_t)h->slots, place, eddy_cache_row_begin(h, cpu, place)};
+	bool opened = false;
+	bool set = set_row(&at, cpu, depth, &opened);
+
+	if (opened)
+		eddy_gather_watch(h);
+	return set;
 }
 
 /*
@@ -402,7 +465,7 @@ eddy_cache_recount(struct eddy_heap *h, uint32_t cpu)
 static unsigned
 floor_of(unsigned row)
 {
-	size_t n = SMALL_BATCH / eddy_row_size(row);
+	size_t n = EDDY_SMALL_BATCH / eddy_row_size(row);
 
 	return n >= eddy_classes[row].batch ? eddy_classes[row].batch
 	       : n != 0                     ? (unsigned)n
@@ -438,9 +501,8 @@ cut_others(struct eddy_heap *h, uint32_t cpu, uint32_t place, size_t more)
 	eddy_store_relaxed(&stats->promised, sum);
 }
 
-/* A miss or an overflow more, of late. */
-static void
-remember(_Atomic uint32_t *mine, _Atomic uint32_t *other)
+void
+eddy_row_note(_Atomic uint32_t *mine, _Atomic uint32_t *other)
 {
 	/* relaxed, all: a rule of thumb; lost counts do no harm. */
 	uint32_t n = eddy_load_relaxed(mine) + 1;
@@ -489,14 +551,13 @@ afford(
 	return eddy_load_relaxed(&stats->promised) + more <= budget;
 }
 
-/* What a local row is to hold: as now, twice as much, or what it needs. */
-static unsigned
-aim(struct eddy_row_stats *s, unsigned row, unsigned had, uint64_t n)
+unsigned
+eddy_row_aim(struct eddy_row_stats *s, unsigned row, unsigned had, uint64_t n)
 {
 	const struct eddy_class *class = &eddy_classes[row];
 	unsigned least = class->batch;
 
-	if (least * class->size <= SMALL_BATCH)
+	if (least * class->size <= EDDY_SMALL_BATCH)
 		least *= 2;
 	if (had < least)
 		return least;
@@ -516,11 +577,13 @@ grow(
 	struct eddy_slot_stats *stats = eddy_cache_stats(h, cpu);
 	bool local = home_at(place) == eddy_cache_slot_home(h, cpu);
 	unsigned had = eddy_cache_capacity(eddy_cache_row(h, cpu, place));
-	unsigned want = eddy_classes[row].batch;
+	unsigned want = eddy_is_group(h, home_at(place))
+			    ? eddy_cache_group_depth(row)
+			    : eddy_classes[row].batch;
 	size_t size = eddy_row_size(row);
 
 	if (local) {
-		want = aim(&stats->row[row], row, had, n);
+		want = eddy_row_aim(&stats->row[row], row, had, n);
 		if (want > had &&
 		    !afford(h, cpu, place, (want - had) * size, n))
 			want = had > floor_of(row) ? had : floor_of(row);
@@ -555,21 +618,78 @@ again(struct eddy_heap *h, int result, unsigned *restarts)
 	if (result != EDDY_SECTION_ABORT || ++*restarts >= EDDY_RESTARTS)
 		return false;
 	count(h, AT(aborts), 1);
-	return eddy_area != NULL;
+	return c_area != NULL;
 }
 
-static int
-push(struct eddy_heap *h, uint32_t place, void *p)
+int
+eddy_row_try_pop(uintptr_t slots, uint32_t place, void **ret)
+{
+	return eddy_section_pop_at(my_area(), slots, place, ret);
+}
+
+int
+eddy_row_try_push(uintptr_t slots, uint32_t place, void *p)
+{
+	return eddy_section_push(my_area(), slots, place, p);
+}
+
+int
+eddy_row_push(struct eddy_heap *h, uintptr_t slots, uint32_t place, void *p)
 {
 	unsigned restarts = 0;
 	int r;
 
 	do
-		r = eddy_section_push(my_area(), (uintptr_t)h->slots, place, p);
+		r = eddy_section_push(my_area(), slots, place, p);
 	while (again(h, r, &restarts));
 	return r;
 }
 
+int
+eddy_row_pop(struct eddy_heap *h, uintptr_t slots, uint32_t place, void **ret)
+{
+	unsigned restarts = 0;
+	int r;
+
+	do
+		r = eddy_section_pop_at(my_area(), slots, place, ret);
+	while (again(h, r, &restarts));
+	return r;
+}
+
+int
+eddy_row_push_many(struct eddy_heap *h, uintptr_t slots, uint32_t place,
+    void *const *objects, unsigned n)
+{
+	unsigned restarts = 0;
+	int r;
+
+	do
+		r = eddy_section_refill(my_area(), slots, place, objects, n);
+	while (again(h, r, &restarts));
+	return r;
+}
+
+int
+eddy_row_pop_many(struct eddy_heap *h, uintptr_t slots, uint32_t place,
+    void **objects, uint32_t *n)
+{
+	unsigned restarts = 0;
+	int r;
+
+	do
+		r = eddy_section_flush(my_area(), slots, place, objects, n);
+	while (again(h, r, &restarts));
+	return r;
+}
+
+static int
+push(struct eddy_heap *h, uint32_t place, void *p)
+{
+	return eddy_row_push(h, (uintptr_t)h->slots, place, p);
+}
+
+/* One object of the row of the slot's own home. */
 static int
 pop(struct eddy_heap *h, unsigned row, void **ret)
 {
@@ -594,19 +714,6 @@ to_slabs(struct eddy_heap *h, void *const *objects, unsigned n)
 static void send_home(struct eddy_heap *h, uint32_t cpu, uint32_t place,
     void **objects, unsigned n);
 
-static int
-push_many(struct eddy_heap *h, uint32_t place, void **objects, unsigned n)
-{
-	unsigned restarts = 0;
-	int r;
-
-	do
-		r = eddy_section_refill(
-		    my_area(), (uintptr_t)h->slots, place, objects, n);
-	while (again(h, r, &restarts));
-	return r;
-}
-
 /*
  * Puts objects into the row, the last on top.  Of more than it may hold the
  * first go back where others find them.
@@ -618,8 +725,8 @@ stock(struct eddy_heap *h, uint32_t cpu, uint32_t place, void **objects,
 	unsigned room = eddy_cache_capacity(eddy_cache_row(h, cpu, place));
 	unsigned back = n > room ? n - room : 0;
 
-	if (back < n &&
-	    push_many(h, place, objects + back, n - back) == EDDY_SECTION_OK)
+	if (back < n && eddy_row_push_many(h, (uintptr_t)h->slots, place,
+			    objects + back, n - back) == EDDY_SECTION_OK)
 		n = back;
 	if (n != 0)
 		send_home(h, cpu, place, objects, n);
@@ -644,6 +751,7 @@ refill(struct eddy_heap *h, uint32_t home, unsigned row, void **objects,
 		return 0;
 	/* Before there is a batch in hand. */
 	eddy_gather_note(h, a);
+	eddy_reclaim_share(h);
 	n = eddy_arena_refill(h, a, row, objects, n);
 	/* The lowest address first. */
 	for (unsigned i = 0; i < n / 2; i++) {
@@ -694,21 +802,28 @@ cached_of(struct eddy_heap *h, uint32_t home, unsigned row)
 static EDDY_COLD void *
 borrow(struct eddy_heap *h, uint32_t home, unsigned row)
 {
+	uint32_t n = eddy_n_numbers(h);
 	void *p;
 
-	if (h->n_homes > 1) /* relaxed: a rule of thumb. */
+	if (n > 1) /* relaxed: a rule of thumb. */
 		eddy_store_relaxed(&h->gathers[home].dry, DRY_REFILLS);
-	for (uint32_t i = 1; i < h->n_homes; i++) {
-		uint32_t other = (home + i) % h->n_homes;
+	for (uint32_t i = 1; i < n; i++) {
+		uint32_t other = (home + i) % n;
 
+		if (!eddy_is_there(h, other))
+			continue;
 		p = cached_of(h, other, row);
 		if (p != NULL || refill(h, other, row, &p, 1) != 0)
 			return p;
 	}
 	eddy_gather_all(h);
-	for (uint32_t i = 0; i < h->n_homes; i++) {
-		uint32_t other = (home + i) % h->n_homes;
+	if (!eddy_frozen(h))
+		(void)eddy_purge(h, 0);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t other = (home + i) % n;
 
+		if (!eddy_is_there(h, other))
+			continue;
 		/* relaxed: now each is asked. */
 		eddy_store_relaxed(&h->gathers[other].dry, 0);
 		if (refill(h, other, row, &p, 1) != 0)
@@ -743,8 +858,8 @@ modest(struct eddy_row_stats *s, unsigned row, unsigned capacity)
  * An empty descriptor that an earlier operation on this CPU laid by, on a row
  * of its own: taking and putting one costs no RMW.
  */
-static void
-carry_from(struct eddy_heap *h, struct eddy_carry *c)
+void
+eddy_cache_carry_from(struct eddy_heap *h, struct eddy_carry *c)
 {
 	void *p;
 
@@ -753,15 +868,15 @@ carry_from(struct eddy_heap *h, struct eddy_carry *c)
 		c->spare = (uint32_t)(uintptr_t)p;
 }
 
-/* Lays by what is left in hand, for this CPU or for all. */
-static void
-carry_to(struct eddy_heap *h, uint32_t cpu, struct eddy_carry *c)
+void
+eddy_cache_carry_to(struct eddy_heap *h, uint32_t cpu, struct eddy_carry *c)
 {
+	bool used = eddy_cache_slot_used(h, cpu);
 	uint32_t place =
-	    eddy_place(eddy_cache_slot_home(h, cpu), EDDY_SPARE_ROW);
+	    used ? eddy_place(eddy_cache_slot_home(h, cpu), EDDY_SPARE_ROW) : 0;
 	void *p = (void *)(uintptr_t)c->spare;
 
-	if (p != NULL &&
+	if (p != NULL && used &&
 	    (push(h, place, p) == EDDY_SECTION_OK ||
 		(eddy_cache_capacity(eddy_cache_row(h, cpu, place)) == 0 &&
 		    set_capacity(h, cpu, place, N_SPARES) &&
@@ -773,22 +888,21 @@ carry_to(struct eddy_heap *h, uint32_t cpu, struct eddy_carry *c)
 }
 
 /*
- * A batch from the ring of the slot's home, or objects from slabs, for a row
- * that may hold so many.
+ * A batch from the ring of a home or group, or objects from its slabs, for a
+ * row that may hold so many.
  */
 static unsigned
-restock(struct eddy_heap *h, uint32_t cpu, unsigned row, void **objects,
-    unsigned capacity)
+restock(struct eddy_heap *h, uint32_t cpu, uint32_t home, unsigned row,
+    void **objects, unsigned capacity)
 {
-	uint32_t home = eddy_cache_slot_home(h, cpu);
 	struct eddy_row_stats *s = &eddy_cache_stats(h, cpu)->row[row];
 	struct eddy_carry c;
 	unsigned got = 0;
 
 	if (capacity != 0) {
-		carry_from(h, &c);
+		eddy_cache_carry_from(h, &c);
 		got = eddy_returns_take(h, eddy_place(home, row), objects, &c);
-		carry_to(h, cpu, &c);
+		eddy_cache_carry_to(h, cpu, &c);
 	}
 	if (got != 0) {
 		count(h, AT(ring_takes), 1);
@@ -814,16 +928,16 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 	case EDDY_SECTION_OK:
 		return objects[0];
 	case EDDY_SECTION_FAIL:
-		if (!current_cpu(h, &cpu) || !may_cache(h, cpu, row))
+		if (!eddy_cache_cpu(h, &cpu) || !may_cache(h, cpu, row))
 			break;
 		home = eddy_cache_slot_home(h, cpu);
 		s = &eddy_cache_stats(h, cpu)->row[row];
-		remember(&s->misses, &s->spills);
+		eddy_row_note(&s->misses, &s->spills);
 		/* relaxed: about how often. */
 		want = grow(h, cpu, eddy_place(home, row), row,
 		    eddy_load_relaxed(&s->refills));
 		count(h, AT_ROW(row, refills), 1);
-		n = restock(h, cpu, row, objects, want);
+		n = restock(h, cpu, home, row, objects, want);
 		if (n == 0)
 			return borrow(h, home, row);
 		if (n > 1)
@@ -836,6 +950,52 @@ rows_alloc(struct eddy_heap *h, unsigned row)
 	return borrow(h, home, row);
 }
 
+/*
+ * Its arena has no memory: it is not asked again for a while, and the object
+ * comes from where malloc has them.
+ */
+static EDDY_COLD void *
+elsewhere(struct eddy_heap *h, uint32_t number, unsigned row)
+{
+	/* relaxed: a rule of thumb. */
+	eddy_store_relaxed(&h->gathers[number].dry, DRY_REFILLS);
+	return eddy_cache_alloc(h, row);
+}
+
+/* As rows_alloc, by the row of another number than the slot's home. */
+static void *
+rows_alloc_of(struct eddy_heap *h, uint32_t number, unsigned row)
+{
+	uint32_t place = eddy_place(number, row);
+	void *objects[EDDY_BATCH_MAX];
+	uint32_t cpu;
+	unsigned want;
+	unsigned n;
+
+	switch (eddy_row_pop(h, (uintptr_t)h->slots, place, &objects[0])) {
+	case EDDY_SECTION_OK:
+		return objects[0];
+	case EDDY_SECTION_FAIL:
+		if (!eddy_cache_cpu(h, &cpu) || !may_cache(h, cpu, row))
+			break;
+		/* It has one, or the row could not be told from that of none.
+		 */
+		if (eddy_arena_of_home(h, number) == NULL)
+			return elsewhere(h, number, row);
+		want = grow(h, cpu, place, row, 0);
+		count(h, AT_ROW(row, refills), 1);
+		n = restock(h, cpu, number, row, objects, want);
+		if (n == 0)
+			return elsewhere(h, number, row);
+		if (n > 1)
+			stock(h, cpu, place, objects, n - 1);
+		return objects[n - 1];
+	}
+	return refill(h, number, row, objects, 1) != 0
+		   ? objects[0]
+		   : elsewhere(h, number, row);
+}
+
 /* A batch on its way home: by the ring, or to its slabs. */
 static void
 send_home(struct eddy_heap *h, uint32_t cpu, uint32_t place, void **objects,
@@ -844,9 +1004,9 @@ send_home(struct eddy_heap *h, uint32_t cpu, uint32_t place, void **objects,
 	struct eddy_carry c;
 	enum eddy_put put;
 
-	carry_from(h, &c);
+	eddy_cache_carry_from(h, &c);
 	put = eddy_returns_put(h, place, objects, n, &c);
-	carry_to(h, cpu, &c);
+	eddy_cache_carry_to(h, cpu, &c);
 	if (put != EDDY_PUT_NOWHERE)
 		count(h, AT(ring_puts), 1);
 	if (put == EDDY_PUT_SPILL)
@@ -860,22 +1020,19 @@ static bool
 make_space(
     struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned row, void *p)
 {
-	bool local = home_at(place) == eddy_cache_slot_home(h, cpu);
+	uint32_t own = eddy_cache_slot_home(h, cpu);
+	uint32_t to = eddy_base_home(h, home_at(place));
+	bool local = eddy_is_own(h, own, home_at(place));
 	void *objects[EDDY_BATCH_MAX];
 	uint32_t n = eddy_classes[row].batch;
-	unsigned restarts = 0;
-	int r;
+	int r = eddy_row_pop_many(h, (uintptr_t)h->slots, place, objects, &n);
 
-	do
-		r = eddy_section_flush(
-		    my_area(), (uintptr_t)h->slots, place, objects, &n);
-	while (again(h, r, &restarts));
 	if (r != EDDY_SECTION_OK)
 		return false;
 	r = push(h, place, p);
 	send_home(h, cpu, place, objects, n);
 	count(h, local ? AT_ROW(row, out) : AT_ROW(row, away), n);
-	count(h, AT(to_home) + home_at(place) * sizeof(uint64_t), n);
+	count(h, AT(to_home) + (local ? own : to) * sizeof(uint64_t), n);
 	return r == EDDY_SECTION_OK;
 }
 
@@ -888,7 +1045,7 @@ rows_free(struct eddy_heap *h, void *p, uint32_t tag)
 	unsigned had;
 	uint32_t cpu;
 
-	if (eddy_tag_home(tag) >= h->n_homes) {
+	if (eddy_tag_home(tag) >= h->n_with_rows) {
 		/* Of an arena that the program created. */
 		(void)eddy_arena_put(h, &p, 1);
 		return;
@@ -897,12 +1054,12 @@ rows_free(struct eddy_heap *h, void *p, uint32_t tag)
 	case EDDY_SECTION_OK:
 		return;
 	case EDDY_SECTION_FAIL:
-		if (!current_cpu(h, &cpu) || !may_cache(h, cpu, row))
+		if (!eddy_cache_cpu(h, &cpu) || !may_cache(h, cpu, row))
 			break;
 		had = eddy_cache_capacity(eddy_cache_row(h, cpu, place));
 		s = &eddy_cache_stats(h, cpu)->row[row];
 		if (home_at(place) == eddy_cache_slot_home(h, cpu))
-			remember(&s->spills, &s->misses);
+			eddy_row_note(&s->spills, &s->misses);
 		count(h, AT_ROW(row, overflows), 1);
 		/* relaxed: about how often. */
 		if (grow(h, cpu, place, row, eddy_load_relaxed(&s->overflows)) >
@@ -926,9 +1083,9 @@ my_cells(struct eddy_heap *h, uint32_t home)
 
 	/* HEAP-A2: the cells are writable. */
 	if (!eddy_load_acquire(&h->cells_ready)) {
-		if (eddy_os_commit(h->cells,
-			eddy_cache_n_cells(h) * sizeof(struct eddy_cell_set)) !=
-		    0)
+		if (eddy_os_commit(
+			h->cells, (size_t)h->n_with_rows * h->n_cell_sets *
+				      sizeof(struct eddy_cell_set)) != 0)
 			return NULL;
 		/* HEAP-R2: they may be written from here on. */
 		eddy_store_release(&h->cells_ready, 1);
@@ -957,9 +1114,8 @@ count_cell(_Atomic uint64_t *counter, uint64_t n)
 }
 
 static void *
-cells_alloc(struct eddy_heap *h, unsigned row)
+cells_alloc(struct eddy_heap *h, uint32_t home, unsigned row)
 {
-	uint32_t home = eddy_cache_home(h);
 	struct eddy_cell_set *set = my_cells(h, home);
 	void *objects[EDDY_BATCH_MAX];
 	unsigned want = 1;
@@ -977,7 +1133,8 @@ cells_alloc(struct eddy_heap *h, unsigned row)
 	}
 	n = refill(h, home, row, objects, want);
 	if (n == 0)
-		return borrow(h, home, row);
+		return eddy_is_group(h, home) ? elsewhere(h, home, row)
+					      : borrow(h, home, row);
 	if (want > 1)
 		count_cell(&set->stats.row[row].in, n);
 	p = objects[--n];
@@ -986,6 +1143,8 @@ cells_alloc(struct eddy_heap *h, unsigned row)
 		n--;
 	if (n > 0)
 		(void)eddy_arena_put(h, objects, n);
+	if (want > 1)
+		eddy_gather_watch(h);
 	return p;
 }
 
@@ -996,10 +1155,12 @@ cells_free(struct eddy_heap *h, void *p, uint32_t tag)
 	uint32_t home = eddy_tag_home(tag);
 	unsigned row = eddy_tag_row(tag);
 
-	set = home < h->n_homes ? my_cells(h, home) : NULL;
+	set = home < h->n_with_rows ? my_cells(h, home) : NULL;
 	if (set != NULL && eddy_row_size(row) <= h->opts.tcache_max) {
-		if (eddy_cells_put(&set->row[row], n_cells(row), p))
+		if (eddy_cells_put(&set->row[row], n_cells(row), p)) {
+			eddy_gather_watch(h);
 			return;
+		}
 		count_cell(&set->stats.row[row].overflows, 1);
 		count_cell(&set->stats.row[row].out, 1);
 	}
@@ -1018,11 +1179,30 @@ eddy_cache_alloc(struct eddy_heap *h, unsigned row)
 	case EDDY_CACHE_ROWS:
 		return rows_alloc(h, row);
 	case EDDY_CACHE_CELLS:
-		return cells_alloc(h, row);
+		return cells_alloc(h, eddy_cache_home(h), row);
 	default:
 		home = eddy_cache_home(h);
 		return refill(h, home, row, &p, 1) == 1 ? p
 							: borrow(h, home, row);
+	}
+}
+
+void *
+eddy_cache_alloc_of(struct eddy_heap *h, uint32_t number, unsigned row)
+{
+	void *p;
+
+	if (number == eddy_cache_home(h))
+		return eddy_cache_alloc(h, row);
+	switch (eddy_cache_attach(h)) {
+	case EDDY_CACHE_ROWS:
+		return rows_alloc_of(h, number, row);
+	case EDDY_CACHE_CELLS:
+		return cells_alloc(h, number, row);
+	default:
+		return refill(h, number, row, &p, 1) == 1
+			   ? p
+			   : elsewhere(h, number, row);
 	}
 }
 
@@ -1045,17 +1225,21 @@ void *
 eddy_cache_large(struct eddy_heap *h, size_t size, size_t align, bool zero)
 {
 	uint32_t home = eddy_cache_home(h);
+	uint32_t n = eddy_n_numbers(h);
 
 	/* What no arena can ever have is not worth emptying caches for. */
 	if (size > (size_t)h->n_chunks * EDDY_CHUNK ||
 	    align > (size_t)h->n_chunks * EDDY_CHUNK_PAGES)
 		return NULL;
 	for (unsigned tries = 0; tries < 2; tries++) {
-		for (uint32_t i = 0; i < h->n_homes; i++) {
-			struct eddy_arena *a =
-			    eddy_arena_of_home(h, (home + i) % h->n_homes);
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t other = (home + i) % n;
+			struct eddy_arena *a;
 			void *p;
 
+			if (!eddy_is_there(h, other))
+				continue;
+			a = eddy_arena_of_home(h, other);
 			if (a == NULL)
 				continue;
 			eddy_gather_note(h, a);
@@ -1063,10 +1247,41 @@ eddy_cache_large(struct eddy_heap *h, size_t size, size_t align, bool zero)
 			if (p != NULL)
 				return p;
 		}
-		if (tries == 0)
+		if (tries == 0) {
 			eddy_gather_all(h);
+			if (!eddy_frozen(h))
+				(void)eddy_purge(h, 0);
+		}
 	}
 	return NULL;
+}
+
+void *
+eddy_cache_large_of(
+    struct eddy_heap *h, uint32_t number, size_t size, size_t align, bool zero)
+{
+	struct eddy_arena *a = eddy_arena_of_home(h, number);
+
+	if (a == NULL)
+		return NULL;
+	eddy_gather_note(h, a);
+	return eddy_large_alloc(h, a, size, align, zero);
+}
+
+void
+eddy_cache_prepare(struct eddy_heap *h)
+{
+	uint64_t set[EDDY_MAX_CPUS / 64] = {0};
+	int n = eddy_os_affinity(eddy_os_pid(), set, sizeof(set));
+
+	eddy_returns_prepare(h);
+	if (!h->sections) {
+		(void)my_cells(h, 0);
+		return;
+	}
+	for (uint32_t cpu = 0; n > 0 && cpu < h->n_slots; cpu++)
+		if (set[cpu / 64] >> cpu % 64 & 1)
+			(void)slot_writable(h, cpu);
 }
 
 static void
@@ -1094,7 +1309,7 @@ eddy_cache_flush(struct eddy_heap *h)
 {
 	if (eddy_cache_attach(h) != EDDY_CACHE_ROWS)
 		return;
-	for (uint32_t home = 0; home < h->n_homes; home++)
+	for (uint32_t home = 0; home < eddy_n_numbers(h); home++)
 		for (unsigned row = 1; row < EDDY_N_ROWS; row++)
 			flush_row(h, eddy_place(home, row));
 }
@@ -1103,9 +1318,13 @@ static void
 sweep_cells(struct eddy_heap *h, struct eddy_cells *cells)
 {
 	for (unsigned i = 0; i < EDDY_N_CELLS; i++) {
-		/* CELL-A1: as any get. */
-		void *p = eddy_xchg_acquire(&cells->cell[i], NULL);
+		void *p;
 
+		/* relaxed: as any get; sets that nobody uses stay unwritten. */
+		if (eddy_load_relaxed(&cells->cell[i]) == NULL)
+			continue;
+		/* CELL-A1: as any get. */
+		p = eddy_xchg_acquire(&cells->cell[i], NULL);
 		if (p != NULL)
 			(void)eddy_arena_put(h, &p, 1);
 	}

@@ -25,7 +25,9 @@
  * A row holds objects of one home.  malloc pops from the row of the slot's own
  * home, free pushes on the row that the page's tag names: for objects of other
  * homes that is a remote row, one batch deep, from which they go to a return
- * ring of their home.
+ * ring of their home.  Groups of hinted objects have numbers as homes have
+ * (heap.h): free has no instruction for them, and who allocates for one pops
+ * from the row of its number, two batches deep.
  *
  * A cached object belongs to nobody: a thread killed in a section loses
  * nothing, between a commit and its next step the batch in its hand.
@@ -70,6 +72,9 @@ static_assert(offsetof(struct eddy_row, cur) == EDDY_ROW_CUR &&
 #define EDDY_SPARE_ROW EDDY_N_ROWS
 static_assert(EDDY_SPARE_ROW < EDDY_HOME_ROWS, "a row number of its own");
 
+/* Batches of which a row shall hold two at least: bytes. */
+#define EDDY_SMALL_BATCH ((size_t)64 << 10)
+
 enum eddy_row_phase {
 	EDDY_ROW_VIRGIN,
 	EDDY_ROW_OPEN,
@@ -78,7 +83,8 @@ enum eddy_row_phase {
 };
 
 /*
- * Counters.  W: sections of that CPU (eddy_section_add), hence exact; in claim
+ * Counters.  What is of a group of the slot's home counts with its own.
+ * W: sections of that CPU (eddy_section_add), hence exact; in claim
  * mode any thread, by RMW.  R: statistics.  O: none.
  */
 struct eddy_row_stats {
@@ -112,16 +118,20 @@ struct eddy_slot_stats {
 	/* Bytes that the rows may hold; counted anew at every cut.  The same.
 	 */
 	_Atomic uint64_t promised;
+	/* A sum over the rows when they were last seen to have changed, and
+	 * when that was, ms.  W: who looks (gather.h).  R: the same. */
+	_Atomic uint64_t seen;
+	_Atomic uint64_t seen_at;
 };
 
 /*
  * A slot: headers of all homes' rows, counters, pointers of its own home's
- * rows, pointers of remote rows home by home.
+ * rows, pointers of remote rows home by home, then those of groups.
  */
 #define EDDY_SLOT_STATS  65536
 #define EDDY_SLOT_LOCAL  (EDDY_SLOT_STATS + 4096)
-#define EDDY_SLOT_REMOTE (236 * 1024)
-#define EDDY_REMOTE_SIZE (199 * EDDY_CACHELINE)
+#define EDDY_SLOT_REMOTE ((EDDY_N_FINE == 8 ? 256 : 236) * 1024)
+#define EDDY_REMOTE_SIZE ((EDDY_N_FINE == 8 ? 223 : 199) * EDDY_CACHELINE)
 static_assert(sizeof(struct eddy_slot_stats) <= 4096, "one page");
 static_assert(
     EDDY_SLOT_REMOTE + EDDY_MAX_HOMES * EDDY_REMOTE_SIZE <= EDDY_SLOT_SIZE,
@@ -131,8 +141,10 @@ static_assert(
 static inline size_t
 eddy_cache_slot_size(const struct eddy_heap *h)
 {
-	return EDDY_SLOT_REMOTE +
-	       (h->n_homes > 1 ? h->n_homes * EDDY_REMOTE_SIZE : 0);
+	uint32_t n =
+	    h->n_homes + EDDY_N_LIVES * h->n_groups * EDDY_GROUP_BATCHES;
+
+	return EDDY_SLOT_REMOTE + (n > 1 ? n * EDDY_REMOTE_SIZE : 0);
 }
 
 /* Claim mode: rows of cells, one set per group of threads. */
@@ -152,6 +164,10 @@ enum eddy_cache_mode {
 /* An object of the row; NULL when there is no memory. */
 void *eddy_cache_alloc(struct eddy_heap *h, unsigned row);
 
+/* The same for a group of hinted objects, or for a home that is not the CPU's;
+ * from where there is memory otherwise. */
+void *eddy_cache_alloc_of(struct eddy_heap *h, uint32_t number, unsigned row);
+
 /*
  * eddy_cache_large - eddy_large_alloc from the arena of the home that the
  * thread runs in; where that has no memory, from another.
@@ -159,8 +175,16 @@ void *eddy_cache_alloc(struct eddy_heap *h, unsigned row);
 void *eddy_cache_large(
     struct eddy_heap *h, size_t size, size_t align, bool zero);
 
+/* The same of a number's arena; NULL: it has no memory. */
+void *eddy_cache_large_of(
+    struct eddy_heap *h, uint32_t number, size_t size, size_t align, bool zero);
+
 /* Frees an object whose tag says that it may be cached. */
 void eddy_cache_free(struct eddy_heap *h, void *p, uint32_t tag);
+
+/* Makes the slots of all CPUs that the process may use, or its cells, and some
+ * batches writable. */
+void eddy_cache_prepare(struct eddy_heap *h);
 
 /* Counts anew what the rows of a CPU may hold: some were closed. */
 void eddy_cache_recount(struct eddy_heap *h, uint32_t cpu);
@@ -195,6 +219,81 @@ eddy_cache_row(const struct eddy_heap *h, unsigned cpu, uint32_t place)
 				   place);
 }
 
+/* Objects that a group's row may hold: of large ones one batch, since that is
+ * 64 KiB already. */
+static inline unsigned
+eddy_cache_group_depth(unsigned row)
+{
+	const struct eddy_class *class = &eddy_classes[row];
+
+	return (size_t) class->batch * class->size <= EDDY_SMALL_BATCH
+		   ? class->batch * EDDY_GROUP_BATCHES
+		   : class->batch;
+}
+
+/*
+ * A row wherever it lies: malloc's in h->slots, those of pools in slots of
+ * their own (pool.h), which the assembly is told.
+ */
+struct eddy_row_at {
+	uintptr_t slots;
+	uint32_t place; /* offset of its header in a slot */
+	uint32_t beg;   /* of its pointers */
+};
+
+static inline struct eddy_row *
+eddy_row_header(const struct eddy_row_at *at, unsigned cpu)
+{
+	return (struct eddy_row *)(at->slots +
+				   ((uintptr_t)cpu << EDDY_LG_SLOT) +
+				   at->place);
+}
+
+/* The row is open on that CPU with this capacity, or (false) may not be. */
+bool eddy_row_set(const struct eddy_row_at *at, uint32_t cpu, unsigned depth);
+
+/*
+ * eddy_row_push, _pop, _push_many, _pop_many - the sections, on the CPU that
+ * the thread runs on and the row of that place, of whatever home; those of many
+ * take the last first, n of them or what there is.
+ *
+ * slots: readable for each CPU there may be, and for two before the first.
+ * Returns: EDDY_SECTION_OK, _FAIL, or _ABORT after some restarts.
+ */
+int eddy_row_push(
+    struct eddy_heap *h, uintptr_t slots, uint32_t place, void *p);
+int eddy_row_pop(
+    struct eddy_heap *h, uintptr_t slots, uint32_t place, void **ret);
+int eddy_row_push_many(struct eddy_heap *h, uintptr_t slots, uint32_t place,
+    void *const *objects, unsigned n);
+int eddy_row_pop_many(struct eddy_heap *h, uintptr_t slots, uint32_t place,
+    void **objects, uint32_t *n);
+
+/* Those of one object, once and no more. */
+int eddy_row_try_pop(uintptr_t slots, uint32_t place, void **ret);
+int eddy_row_try_push(uintptr_t slots, uint32_t place, void *p);
+
+/* The index of the CPU that the thread's last section saw, if it is one. */
+bool eddy_cache_cpu(struct eddy_heap *h, uint32_t *ret);
+
+/* A miss or an overflow more, of late. */
+void eddy_row_note(_Atomic uint32_t *mine, _Atomic uint32_t *other);
+
+/* What a row of its own home that has missed or overflowed for the n-th time is
+ * to hold: as now, twice as much, or what it needs. */
+unsigned eddy_row_aim(
+    struct eddy_row_stats *s, unsigned row, unsigned had, uint64_t n);
+
+/*
+ * eddy_cache_carry_from, _to - an empty descriptor of batches that an earlier
+ * operation on this CPU laid by, if there is one; and lays by what is left in
+ * hand, for this CPU or for all.
+ */
+struct eddy_carry;
+void eddy_cache_carry_from(struct eddy_heap *h, struct eddy_carry *c);
+void eddy_cache_carry_to(
+    struct eddy_heap *h, uint32_t cpu, struct eddy_carry *c);
+
 /* Objects that a row may hold. */
 static inline unsigned
 eddy_cache_capacity(const struct eddy_row *r)
@@ -223,9 +322,9 @@ eddy_cache_cells(const struct eddy_heap *h, unsigned set)
 }
 
 static inline unsigned
-eddy_cache_n_cells(const struct eddy_heap *h)
+eddy_cache_n_cells(struct eddy_heap *h)
 {
-	return h->n_homes * h->n_cell_sets;
+	return eddy_n_numbers(h) * h->n_cell_sets;
 }
 
 /* Home of a slot in use. */
@@ -251,5 +350,8 @@ eddy_cache_slot_used(const struct eddy_heap *h, unsigned cpu)
  */
 void eddy_cache_suspend(void);
 void eddy_cache_resume(void);
+
+/* While it is closed, all calls of the thread come to C: see own.h. */
+void eddy_cache_gate(bool closed);
 
 #endif /* EDDY_CPU_CACHE_H */

@@ -3,27 +3,37 @@
 
 #include "lib/heap/arena.h"
 #include "lib/heap/cpu_cache.h"
+#include "lib/heap/purge.h"
+#include "lib/heap/reclaim.h"
 #include "lib/heap/returns.h"
+#include "lib/heap/wake.h"
+#include "lib/heap/warm.h"
 #include "lib/os/os.h"
+#include "numa/excluded.h"
 
-/* Rows of one home in one slot. */
+/* Rows that are drained by one pair of barriers at most. */
+#define MAX_DRAINED (EDDY_N_ROWS - 1)
+
+/* Some rows of one CPU. */
 struct drain {
 	struct eddy_heap *h;
 	unsigned cpu;
-	uint32_t home;
-	uint32_t gen[EDDY_N_ROWS]; /* 0: nothing to be drained */
+	const struct eddy_row_at *rows;
+	unsigned n;
+	bool closes;               /* rows that hold nothing, too */
+	uint32_t gen[MAX_DRAINED]; /* 0: nothing to be drained */
 };
 
 static struct eddy_row *
 row_at(const struct drain *d, unsigned row)
 {
-	return eddy_cache_row(d->h, d->cpu, eddy_place(d->home, row));
+	return eddy_row_header(&d->rows[row], d->cpu);
 }
 
 static uint32_t
 begin_of(const struct drain *d, unsigned row)
 {
-	return eddy_cache_row_begin(d->h, d->cpu, eddy_place(d->home, row));
+	return d->rows[row].beg;
 }
 
 static uint32_t
@@ -40,11 +50,12 @@ stop(struct drain *d, unsigned row)
 	/* ROW-F2: what another drainer saw. */
 	uint32_t gen = eddy_load_acquire(&r->gen);
 	uint32_t stopped = in_phase(gen, EDDY_ROW_STOPPING);
+	bool closes = d->closes && gen % 4 != EDDY_ROW_DRAINED;
 
 	d->gen[row] = 0;
 	/* relaxed: a hint; what comes later waits for the next drain. */
 	if (gen % 4 == EDDY_ROW_VIRGIN ||
-	    eddy_load_relaxed(&r->cur) <= begin_of(d, row))
+	    (!closes && eddy_load_relaxed(&r->cur) <= begin_of(d, row)))
 		return false;
 	/* ROW-F2: of two drainers and an owner one wins. */
 	if (gen % 4 == EDDY_ROW_OPEN &&
@@ -60,7 +71,7 @@ take_all(struct drain *d, unsigned row)
 {
 	struct eddy_row *r = row_at(d, row);
 	uint32_t beg = begin_of(d, row);
-	char *slot = (char *)eddy_cache_row(d->h, d->cpu, 0);
+	char *slot = (char *)r - d->rows[row].place;
 	/* ROW-F2: pairs with the CAS that marked it drained. */
 	uint64_t w = eddy_load_acquire(&r->w0);
 
@@ -89,41 +100,72 @@ take_all(struct drain *d, unsigned row)
 	}
 }
 
-/* All rows of a home in a CPU's slot. */
-static void
-drain(struct eddy_heap *h, unsigned cpu, uint32_t home)
+static bool
+drain_rows(struct drain *d)
 {
-	struct drain d = {.h = h, .cpu = cpu, .home = home};
+	unsigned cpu = d->cpu;
 	bool any = false;
 
-	for (unsigned row = 1; row < EDDY_N_ROWS; row++)
-		any |= stop(&d, row);
+	if (eddy_cpu_excluded(d->h->opts.exclude_cpus, cpu))
+		return false;
+	for (unsigned row = 0; row < d->n; row++)
+		any |= stop(d, row);
 	/* D2: no section that saw the row open can open it any more. */
 	if (!any || eddy_os_membarrier(cpu) != 0)
-		return;
-	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
+		return false;
+	for (unsigned row = 0; row < d->n; row++) {
 		/* D3.  relaxed: made visible by the barrier. */
-		if (d.gen[row] % 4 == EDDY_ROW_STOPPING)
+		if (d->gen[row] % 4 == EDDY_ROW_STOPPING)
 			eddy_store_relaxed(
-			    &row_at(&d, row)->limits, EDDY_ROW_CLOSED);
+			    &row_at(d, row)->limits, EDDY_ROW_CLOSED);
 	}
 	/* D4: no section that saw the limits open goes on. */
 	if (eddy_os_membarrier(cpu) != 0)
-		return;
-	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
-		uint32_t gen = d.gen[row];
+		return false;
+	for (unsigned row = 0; row < d->n; row++) {
+		uint32_t gen = d->gen[row];
 
 		/*
 		 * D5, ROW-F2: what the barrier made visible, to who helps.
 		 * Fails if the owner opened the row, or another marked it.
 		 */
 		if (gen % 4 == EDDY_ROW_STOPPING)
-			(void)eddy_cas_release(&row_at(&d, row)->gen, &gen,
+			(void)eddy_cas_release(&row_at(d, row)->gen, &gen,
 			    in_phase(gen, EDDY_ROW_DRAINED));
-		if (d.gen[row] != 0)
-			take_all(&d, row);
+		if (d->gen[row] != 0)
+			take_all(d, row);
 	}
-	eddy_cache_recount(h, cpu);
+	return true;
+}
+
+/* All rows of a home in a CPU's slot. */
+static void
+drain(struct eddy_heap *h, unsigned cpu, uint32_t home, bool closes)
+{
+	struct eddy_row_at rows[EDDY_N_ROWS - 1];
+	struct drain d = {.h = h,
+	    .cpu = cpu,
+	    .rows = rows,
+	    .n = EDDY_N_ROWS - 1,
+	    .closes = closes};
+
+	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
+		uint32_t place = eddy_place(home, row);
+
+		rows[row - 1] = (struct eddy_row_at){(uintptr_t)h->slots, place,
+		    eddy_cache_row_begin(h, cpu, place)};
+	}
+	if (drain_rows(&d))
+		eddy_cache_recount(h, cpu);
+}
+
+void
+eddy_gather_row(
+    struct eddy_heap *h, unsigned cpu, const struct eddy_row_at *row)
+{
+	struct drain d = {.h = h, .cpu = cpu, .rows = row, .n = 1};
+
+	(void)drain_rows(&d);
 }
 
 /* Rows for objects of the home on all CPUs of others, or on all CPUs. */
@@ -132,8 +174,9 @@ drain_cpus(struct eddy_heap *h, uint32_t home, bool own)
 {
 	for (unsigned cpu = 0; cpu < h->n_slots; cpu++)
 		if (eddy_cache_slot_used(h, cpu) &&
-		    (own || eddy_cache_slot_home(h, cpu) != home))
-			drain(h, cpu, home);
+		    (own ||
+			!eddy_is_own(h, eddy_cache_slot_home(h, cpu), home)))
+			drain(h, cpu, home, false);
 }
 
 void
@@ -145,7 +188,7 @@ eddy_gather_note(struct eddy_heap *h, struct eddy_arena *a)
 	uint32_t last;
 	uint32_t now;
 
-	if (a->home >= h->n_homes)
+	if (a->home >= h->n_with_rows || eddy_frozen(h))
 		return;
 	g = &h->gathers[a->home];
 	/* relaxed, all: whoever moves the clock on does it. */
@@ -171,10 +214,224 @@ eddy_gather_note(struct eddy_heap *h, struct eddy_arena *a)
 void
 eddy_gather_all(struct eddy_heap *h)
 {
-	for (uint32_t home = 0; home < h->n_homes; home++) {
-		if (h->sections)
+	for (uint32_t home = 0; home < eddy_n_numbers(h); home++) {
+		if (h->sections && !eddy_frozen(h))
 			drain_cpus(h, home, true);
 		eddy_returns_sweep(h, home, EDDY_ALL_EPOCHS);
 		eddy_cache_sweep_cells(h, home);
 	}
+}
+
+size_t
+eddy_gather_purge(struct eddy_heap *h, struct eddy_arena *a, size_t keep)
+{
+	/* No cache holds what is of a program's arena. */
+	if (a == NULL || a->home < h->n_with_rows) {
+		eddy_cache_flush(h);
+		eddy_gather_all(h);
+	}
+	return a == NULL ? eddy_purge(h, keep) : eddy_purge_arena(h, a);
+}
+
+/* ------------------------------------------------------------------ */
+/* Idle */
+
+/* Looks may become so many times as rare. */
+#define RARE 8
+/* More looks than one in so many ms are of no use. */
+#define MIN_LOOK_MS 10
+
+void
+eddy_gather_watch(struct eddy_heap *h)
+{
+	/* IDLE-A2: after the row was opened. */
+	if (eddy_load_seq_cst(&h->watched) != 0 || h->opts.idle_purge_ms < 0 ||
+	    eddy_frozen(h))
+		return;
+	/* relaxed, both: WAKE-R2 orders them.  Until the look all ask, for one
+	 * may be killed before he has called. */
+	eddy_store_relaxed(&h->look_at, 0);
+	eddy_store_relaxed(&h->due, 0);
+	eddy_wake(h, 0);
+}
+
+/* What a look finds. */
+struct look {
+	uint64_t now;
+	uint64_t ms;   /* idle_purge_ms */
+	uint64_t next; /* ms until something may be idle */
+	bool any;      /* something is cached */
+};
+
+/*
+ * Whether what is cached somewhere, `sum` of it, has been as it is for the
+ * whole time; 0: nothing is.
+ */
+static bool
+is_idle(struct look *l, _Atomic uint64_t *seen, uint64_t since, uint64_t sum)
+{
+	if (sum == 0)
+		return false;
+	l->any = true;
+	/* relaxed, both: of lookers at once either will do. */
+	if (eddy_load_relaxed(seen) != sum) {
+		eddy_store_relaxed(seen, sum);
+		return false;
+	}
+	if (l->now - since >= l->ms)
+		return true;
+	if (l->ms - (l->now - since) < l->next)
+		l->next = l->ms - (l->now - since);
+	return false;
+}
+
+/* A sum over the rows of a slot in use; 0: none is open, nor holds anything. */
+static uint64_t
+sum_slot(struct eddy_heap *h, unsigned cpu)
+{
+	struct eddy_slot_stats *s = eddy_cache_stats(h, cpu);
+	uint64_t sum = 1;
+	bool any = false;
+
+	for (uint32_t home = 0; home < eddy_n_numbers(h); home++)
+		for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
+			uint32_t place = eddy_place(home, row);
+			struct eddy_row *r = eddy_cache_row(h, cpu, place);
+			/* IDLE-A1: after it was said that nobody looks. */
+			uint64_t w = eddy_load_seq_cst(&r->w0);
+			uint64_t phase = (w >> 32) % 4;
+
+			sum = sum * 31 + w;
+			any |= phase == EDDY_ROW_OPEN ||
+			       phase == EDDY_ROW_STOPPING ||
+			       (phase == EDDY_ROW_DRAINED &&
+				   (uint32_t)w >
+				       eddy_cache_row_begin(h, cpu, place));
+		}
+	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
+		/* relaxed, both: as above. */
+		sum = sum * 31 + eddy_load_relaxed(&s->row[row].refills) +
+		      eddy_load_relaxed(&s->row[row].overflows);
+	}
+	return any ? sum | 1 : 0;
+}
+
+static void
+look_at_cpu(struct eddy_heap *h, unsigned cpu, struct look *l)
+{
+	struct eddy_slot_stats *s = eddy_cache_stats(h, cpu);
+	/* relaxed, all: as in is_idle. */
+	uint64_t before = eddy_load_relaxed(&s->seen);
+	bool any = l->any;
+
+	if (is_idle(l, &s->seen, eddy_load_relaxed(&s->seen_at),
+		sum_slot(h, cpu))) {
+		for (uint32_t home = 0; home < eddy_n_numbers(h); home++)
+			drain(h, cpu, home, true);
+		/* What cannot be drained is not waited for. */
+		l->any = any;
+	}
+	if (eddy_load_relaxed(&s->seen) != before)
+		eddy_store_relaxed(&s->seen_at, l->now);
+}
+
+static void
+look_at_rings(struct eddy_heap *h, struct look *l)
+{
+	uint64_t n = 0;
+
+	for (uint32_t home = 0; home < eddy_n_numbers(h); home++)
+		for (unsigned row = 1; row < EDDY_N_ROWS; row++)
+			n += eddy_returns_count(h, eddy_place(home, row));
+	if (n == 0)
+		return;
+	l->any = true;
+	for (uint32_t home = 0; home < eddy_n_numbers(h); home++) {
+		/* relaxed: a rule of thumb. */
+		uint32_t last = eddy_add_relaxed(&h->gathers[home].epoch, 1);
+
+		eddy_returns_sweep(h, home, last);
+	}
+}
+
+/* A sum over the cells in use. */
+static uint64_t
+sum_cells(struct eddy_heap *h)
+{
+	uint64_t sum = 0;
+
+	/* HEAP-A2: else they were never written. */
+	if (!eddy_load_acquire(&h->cells_ready))
+		return 0;
+	for (unsigned s = 0; s < eddy_cache_n_cells(h); s++)
+		for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
+			struct eddy_cells *c =
+			    &eddy_cache_cells(h, s)->row[row];
+
+			for (unsigned i = 0; i < EDDY_N_CELLS; i++) {
+				/* IDLE-A1: as of rows. */
+				sum = sum * 31 +
+				      (uintptr_t)eddy_load_seq_cst(&c->cell[i]);
+			}
+		}
+	return sum;
+}
+
+static void
+look_at_cells(struct eddy_heap *h, struct look *l)
+{
+	/* relaxed, all: as in is_idle. */
+	uint64_t before = eddy_load_relaxed(&h->cells_seen);
+
+	if (is_idle(l, &h->cells_seen, eddy_load_relaxed(&h->cells_seen_at),
+		sum_cells(h)))
+		for (uint32_t home = 0; home < eddy_n_numbers(h); home++)
+			eddy_cache_sweep_cells(h, home);
+	if (eddy_load_relaxed(&h->cells_seen) != before)
+		eddy_store_relaxed(&h->cells_seen_at, l->now);
+}
+
+uint64_t
+eddy_gather_idle(struct eddy_heap *h, uint64_t now)
+{
+	struct look l = {.now = now, .next = EDDY_NEVER};
+	/* relaxed, all: hints. */
+	uint64_t at = eddy_load_relaxed(&h->look_at);
+	uint64_t every = eddy_load_relaxed(&h->look_every);
+
+	if (h->opts.idle_purge_ms < 0 ||
+	    (at != 0 && eddy_load_relaxed(&h->watched) == 0))
+		return EDDY_NEVER;
+	if (at > now)
+		return at - now;
+	l.ms = (uint64_t)h->opts.idle_purge_ms;
+	if (l.ms < MIN_LOOK_MS)
+		l.ms = MIN_LOOK_MS;
+	if (at == 0)
+		every = 0;
+	/* relaxed: of two at once one looks. */
+	if (!eddy_cas_relaxed(&h->look_at, &at, now + l.ms))
+		return l.ms;
+	/* IDLE-R2: before the look; a row opened later asks for another. */
+	(void)eddy_xchg_seq_cst(&h->watched, 0);
+	for (unsigned cpu = 0; cpu < h->n_slots; cpu++)
+		if (h->sections && eddy_cache_slot_used(h, cpu))
+			look_at_cpu(h, cpu, &l);
+	look_at_rings(h, &l);
+	look_at_cells(h, &l);
+	/* relaxed, all: hints. */
+	if (!l.any)
+		return eddy_load_relaxed(&h->look_at) == 0 ? 1 : EDDY_NEVER;
+	eddy_store_relaxed(&h->watched, 1);
+	if (l.next == EDDY_NEVER) {
+		/* All are at work. */
+		l.next = every == 0 ? l.ms : every * 2;
+		if (l.next > l.ms * RARE)
+			l.next = l.ms * RARE;
+		eddy_store_relaxed(&h->look_every, l.next);
+	}
+	if (l.next == 0)
+		l.next = 1;
+	eddy_store_relaxed(&h->look_at, now + l.next);
+	return l.next;
 }

@@ -17,6 +17,18 @@
  *
  * A thread killed here costs the batch in its hand: 64 objects, 1 MiB.  Where
  * membarrier is refused, rows of other CPUs stay as they are.
+ *
+ * While nothing is cached nobody looks (`watched` is 0).  Who opens a row, or
+ * fills a cell, asks for a look afterwards (`look_at` is 0), and calls; who
+ * looks clears `watched` first (tests/model/watch.pml).  So rows of an idle CPU
+ * are closed, whether they hold something or not: what is open may be filled
+ * unseen.  Who is killed between the two leaves his row to the next that is
+ * opened.
+ *
+ * Order pairs
+ *   IDLE-R1 -> IDLE-A1  a row open or a cell full, against a look that finds
+ *                       none: store-load, sequentially consistent.
+ *   IDLE-R2 -> IDLE-A2  `watched` cleared, against who has just opened a row.
  */
 #ifndef EDDY_GATHER_H
 #define EDDY_GATHER_H
@@ -34,5 +46,36 @@ void eddy_gather_note(struct eddy_heap *h, struct eddy_arena *a);
 
 /* Empties all rows of all CPUs, all rings and all cells. */
 void eddy_gather_all(struct eddy_heap *h);
+
+/* Empties one row of a CPU: of a pool. */
+struct eddy_row_at;
+void eddy_gather_row(
+    struct eddy_heap *h, unsigned cpu, const struct eddy_row_at *row);
+
+/*
+ * eddy_gather_purge - all that nobody uses goes back to the kernel, what caches
+ * hold too, which pins its pages; but for about `keep` bytes.
+ *
+ * a: of this arena only; NULL: of all.
+ * Returns: bytes given back.
+ */
+size_t eddy_gather_purge(
+    struct eddy_heap *h, struct eddy_arena *a, size_t keep);
+
+/*
+ * eddy_gather_idle - looks, if it is time, for caches of CPUs that were not
+ * used for idle_purge_ms, and empties them; and for batches that waited as long
+ * in rings, objects in cells.
+ *
+ * Whether a cache was used is told by its rows' words and counters: one that
+ * gives back just what it gave away may be taken for idle, and costs its CPU a
+ * refill.  While all are in use, the looks become rarer, up to 8 times.
+ * now: ms of CLOCK_MONOTONIC.
+ * Returns: ms until the next look; EDDY_NEVER: nothing is cached.
+ */
+uint64_t eddy_gather_idle(struct eddy_heap *h, uint64_t now);
+
+/* A row was opened, or a cell filled: from now on somebody looks. */
+void eddy_gather_watch(struct eddy_heap *h);
 
 #endif /* EDDY_GATHER_H */

@@ -6,9 +6,12 @@
 #include "lib/arch/quirks.h"
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/pagemap.h"
-#include "lib/heap/segment.h"
+#include "lib/heap/reclaim.h"
+#include "lib/heap/thp.h"
+#include "lib/os/advise.h"
 #include "lib/os/fatal.h"
 #include "lib/os/os.h"
+#include "numa/excluded.h"
 
 /* Ranges below this are planned, not reserved. */
 #define MIN_LG_RESERVED 33
@@ -33,7 +36,8 @@ _Atomic(struct eddy_heap *) eddy_heap_published;
 struct plan {
 	uint32_t n_chunks;
 	uint32_t n_segments;
-	uint32_t max_homes; /* that there is room for */
+	uint32_t max_homes;   /* that there is room for */
+	uint32_t max_numbers; /* of homes and groups, the same */
 	uint32_t n_slots;
 	uint32_t n_batches;
 	size_t fixed; /* accessible from the start */
@@ -61,7 +65,7 @@ static void
 make_plan(
     struct plan *p, unsigned lg_range, uint32_t n_slots, uint32_t n_batches)
 {
-	size_t n_sets = (size_t)p->max_homes * N_CELL_SETS;
+	size_t n_sets = (size_t)p->max_numbers * N_CELL_SETS;
 	size_t at = 0;
 
 	p->n_chunks = (uint32_t)1 << (lg_range - EDDY_LG_CHUNK);
@@ -71,7 +75,7 @@ make_plan(
 	p->fixed = eddy_align_up(sizeof(struct eddy_heap), EDDY_PAGE);
 
 	(void)part(&at, p->fixed);
-	p->rings = part(&at, p->max_homes * RING_BYTES);
+	p->rings = part(&at, p->max_numbers * RING_BYTES);
 	p->tags = part(&at, p->n_segments * (EDDY_SEGMENT / EDDY_PAGE) * 4);
 	p->segments = part(&at, p->n_segments * sizeof(struct eddy_segment));
 	p->chunks = part(&at, p->n_chunks * sizeof(struct eddy_chunk));
@@ -139,6 +143,7 @@ find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
 	unsigned lg = o->lg_range;
 
 	p->max_homes = 1;
+	p->max_numbers = 1 + (o->hints ? EDDY_N_LIVES : 0);
 	if (limit == SIZE_MAX && !eddy_os_has_rseq()) {
 		/*
 		 * Emulators (valgrind, qemu-user) keep notes on every page of
@@ -147,6 +152,7 @@ find_ground(const struct eddy_opts *o, uint32_t n_slots, struct plan *p,
 		lg = lg < PLANNED_LG ? lg : PLANNED_LG;
 	} else if (limit == SIZE_MAX) {
 		p->max_homes = EDDY_MAX_HOMES;
+		p->max_numbers = EDDY_MAX_HOMES;
 		for (; lg >= MIN_LG_RESERVED; lg -= 2) {
 			make_plan(p, lg, n_slots, EDDY_MAX_BATCHES);
 			if (reserve_all(p, g))
@@ -197,6 +203,8 @@ lay_heap(const struct plan *p, const struct ground *g)
 	h->fixed_size = p->fixed;
 	/* relaxed: published by HEAP-R1. */
 	eddy_store_relaxed(&h->ask_limit_at, FIRST_LIMIT_CHECK);
+	/* relaxed: as above. */
+	eddy_store_relaxed(&h->due, EDDY_NEVER);
 
 	for (uint32_t i = 0; i < p->n_segments; i++) {
 		free |= (uint64_t)1 << i % 64;
@@ -220,7 +228,22 @@ use_sections(const struct eddy_opts *o, const struct plan *p, char *slots)
 		   (size_t)(p->n_slots + DUMMY_SLOTS) << EDDY_LG_SLOT) == 0;
 }
 
-/* Finds the homes, and makes their rings accessible. */
+/*
+ * Groups of each lifetime that the slots have room for: as many as homes, fewer
+ * where homes are many, none where they leave nothing.
+ */
+static uint32_t
+n_groups(const struct eddy_heap *h)
+{
+	uint32_t room =
+	    (EDDY_MAX_HOMES - h->n_homes) / (EDDY_N_LIVES * EDDY_GROUP_BATCHES);
+
+	if (!h->opts.hints)
+		return 0;
+	return room < h->n_homes ? room : h->n_homes;
+}
+
+/* Finds the homes, and makes their rings accessible, and those of groups. */
 static bool
 find_homes(struct eddy_heap *h, const struct plan *p)
 {
@@ -237,15 +260,45 @@ find_homes(struct eddy_heap *h, const struct plan *p)
 		memset(places->home_of_node, 0, sizeof(places->home_of_node));
 	}
 	h->n_homes = places->n_homes;
+	h->n_groups = n_groups(h);
+	h->n_with_rows = h->n_homes + EDDY_N_LIVES * h->n_groups;
+	/* Samples need segments of their own; in a small range there are none.
+	 */
+	if (h->opts.prof && 2 * h->n_homes * EDDY_MIN_SEGMENTS <= p->n_segments)
+		h->n_samples = h->n_homes;
 	/* relaxed: published by HEAP-R1. */
-	eddy_store_relaxed(&h->n_arenas, h->n_homes);
-	return eddy_os_commit(h->rings, h->n_homes * RING_BYTES) == 0;
+	eddy_store_relaxed(&h->n_arenas, h->n_homes + h->n_samples);
+	return eddy_os_commit(h->rings, h->n_with_rows * RING_BYTES) == 0;
+}
+
+/* Notes a list of CPUs that is none, and does without. */
+static void
+refuse_cpus(struct eddy_conf_log *log, const char *name, char *value)
+{
+	eddy_conf_refuse(log, name, value, "not a list of CPUs, ignored");
+	value[0] = '\0';
+}
+
+/* Once, and in large pieces: each name makes a mapping of its own. */
+static void
+name_parts(const struct plan *p, const struct ground *g)
+{
+	size_t range = (size_t)p->n_chunks * EDDY_CHUNK;
+	size_t parts = g->reserved ? p->end : g->size;
+
+	eddy_os_name(g->reservation, parts, "eddy: metadata");
+	eddy_os_name(
+	    g->reservation + p->slots, p->batches - p->slots, "eddy: caches");
+	/* What is mapped piece by piece later on has none. */
+	if (g->reserved)
+		eddy_os_name((void *)g->base, range, "eddy: objects");
 }
 
 static struct eddy_heap *
 build(struct eddy_conf_log *log, struct ground *g)
 {
 	struct eddy_opts opts;
+	char link[EDDY_CONF_LINK_MAX];
 	struct plan plan;
 	struct eddy_heap *h;
 	uint32_t n_slots = eddy_os_cpu_limit();
@@ -253,7 +306,10 @@ build(struct eddy_conf_log *log, struct ground *g)
 	if (n_slots > EDDY_MAX_CPUS)
 		n_slots = EDDY_MAX_CPUS;
 	/* Faults in the options are in the log, opts is good all the same. */
-	(void)eddy_conf_load(&opts, log);
+	(void)eddy_conf_load(&opts, log, link);
+	/* Who asks for leaks asks for a profile. */
+	opts.prof_leak |= opts.prof_leak_error;
+	opts.prof |= opts.prof_leak;
 	if (!find_ground(&opts, n_slots, &plan, g))
 		return NULL;
 	h = lay_heap(&plan, g);
@@ -261,14 +317,27 @@ build(struct eddy_conf_log *log, struct ground *g)
 		eddy_os_unmap(g->reservation, g->size);
 		return NULL;
 	}
+	if (opts.names)
+		name_parts(&plan, g);
 	h->opts = opts;
+	memcpy(h->conf_link, link, sizeof(link));
+	eddy_thp_begin(h);
+	h->limited = opts.heap_limit != 0 || opts.heap_limit_share != 0;
 	if (!find_homes(h, &plan)) {
 		eddy_os_unmap(g->reservation, g->size);
 		return NULL;
 	}
+	if (eddy_class_slabs(opts.slab_sizes) != 0)
+		eddy_conf_refuse(log, "slab_sizes", h->opts.slab_sizes,
+		    "not \"from-to:pages|...\", ignored");
 	if (h->places.topology_error != 0)
 		eddy_conf_refuse(log, "topology", h->opts.topology,
 		    "not a topology, ignored");
+	if (eddy_excluded_check(h->opts.exclude_cpus) != 0)
+		refuse_cpus(log, "exclude_cpus", h->opts.exclude_cpus);
+	if (h->opts.background_cpus[0] != '\0' &&
+	    eddy_cpu_list_read(NULL, h->opts.background_cpus) != 0)
+		refuse_cpus(log, "background_cpus", h->opts.background_cpus);
 	h->cached = opts.tcache && !opts.check && !opts.zero &&
 		    opts.junk == EDDY_JUNK_FALSE;
 	h->sections = h->cached && use_sections(&opts, &plan, h->slots);
@@ -312,31 +381,73 @@ eddy_heap_start(void)
 	return h;
 }
 
-EDDY_COLD void
-eddy_fatal_free(struct eddy_heap *h, const void *p)
+/* Whether a live block of chunks reaches to this one. */
+static bool
+in_huge(struct eddy_heap *h, uint32_t chunk)
 {
-	size_t page = eddy_page_of(h, p);
-	uint32_t chunk = (uint32_t)(page / EDDY_CHUNK_PAGES);
-	unsigned i = page % EDDY_CHUNK_PAGES / 64;
-	struct eddy_segment *s;
+	for (uint32_t c = chunk;; c--) {
+		/* relaxed, both: as below. */
+		uint32_t tag =
+		    eddy_load_relaxed(&h->tags[c * EDDY_CHUNK_PAGES]);
 
-	/* SEG-A1: descriptors below the limit are readable. */
-	if (page < eddy_load_acquire(&eddy_fast.limit) && chunk < h->n_chunks) {
-		s = &h->segments[chunk / EDDY_SEGMENT_CHUNKS];
-		/* relaxed, all: a report on what cannot be trusted anyway. */
-		if ((eddy_load_relaxed(
-			 &s->map.free[chunk % EDDY_SEGMENT_CHUNKS / 64]) >>
-			    chunk % 64 &
-			1) != 0)
-			eddy_fatal("double free", p);
-		if ((eddy_load_relaxed(
-			 &s->map.ready[chunk % EDDY_SEGMENT_CHUNKS / 64]) >>
-			    chunk % 64 &
-			1) != 0 &&
-		    (eddy_load_relaxed(&h->chunks[chunk].map.free[i]) >>
-			    page % 64 &
-			1) != 0)
-			eddy_fatal("double free", p);
+		if (eddy_tag_kind(tag) == EDDY_TAG_HUGE)
+			return (chunk - c) * EDDY_CHUNK <
+			       eddy_load_relaxed(&h->chunks[c].huge_size);
+		if (tag != 0 || c == 0)
+			return false;
 	}
+}
+
+/* Whether a page lies in a live block of pages that begins before it. */
+static bool
+in_block(struct eddy_heap *h, size_t page)
+{
+	size_t first = page / EDDY_CHUNK_PAGES * EDDY_CHUNK_PAGES;
+
+	for (size_t i = page;; i--) {
+		/* relaxed: a report on what cannot be trusted anyway. */
+		uint32_t tag = eddy_load_relaxed(&h->tags[i]);
+
+		if (eddy_tag_kind(tag) == EDDY_TAG_SLAB ||
+		    (tag != 0 && i == page)) /* by now another's */
+			return false;
+		if (eddy_tag_kind(tag) == EDDY_TAG_RUN)
+			return page - i < eddy_tag_pages(tag);
+		if (i == first)
+			return in_huge(h, (uint32_t)(i / EDDY_CHUNK_PAGES));
+	}
+}
+
+/* Whether blocks may have been there: the place is eddy's, and was in use. */
+static bool
+was_used(struct eddy_heap *h, uint32_t chunk)
+{
+	struct eddy_segment *s = &h->segments[chunk / EDDY_SEGMENT_CHUNKS];
+	unsigned pos = chunk % (unsigned)EDDY_SEGMENT_CHUNKS;
+
+	/* relaxed, both: of a segment never 0 again from its first owner on;
+	 * of a chunk, where others may map something, not before a block was
+	 * there. */
+	return eddy_load_relaxed(&s->counted) != 0 &&
+	       (h->reserved ||
+		   (eddy_load_relaxed(&s->map.ready[pos / 64]) >> pos % 64 &
+		       1) != 0);
+}
+
+EDDY_COLD void
+eddy_fatal_free(struct eddy_heap *h, const void *place)
+{
+	const void *p = eddy_address_of(h, place);
+	size_t page = eddy_page_of(h, place);
+
+	/*
+	 * Free bits would not tell more: pages, chunk or segment may be in
+	 * anybody's hand just now, on their way out of use or in a purge.
+	 * SEG-A1: tags and descriptors below the limit are readable.
+	 */
+	if (page < eddy_load_acquire(&eddy_fast.limit) &&
+	    was_used(h, (uint32_t)(page / EDDY_CHUNK_PAGES)) &&
+	    !in_block(h, page))
+		eddy_fatal("double free", p);
 	eddy_fatal("foreign pointer", p);
 }

@@ -22,6 +22,8 @@
 #ifndef EDDY_HEAP_H
 #define EDDY_HEAP_H
 
+#include <sys/types.h>
+
 #include "lib/arch/rseq.h"
 #include "lib/base/atomic.h"
 #include "lib/base/base.h"
@@ -29,6 +31,8 @@
 #include "lib/data/idset.h"
 #include "lib/data/runset.h"
 #include "lib/heap/sizeclass.h"
+#include "lib/heap/tally.h"
+#include "lib/policy/decay.h"
 #include "numa/placement.h"
 
 #define EDDY_LG_CHUNK       21
@@ -41,10 +45,11 @@
 
 static_assert(EDDY_CHUNK_PAGES == EDDY_RUNMAP_UNITS, "one runmap a chunk");
 static_assert(EDDY_SEGMENT_CHUNKS == EDDY_RUNMAP_UNITS, "and a segment");
+static_assert(EDDY_CHUNK == EDDY_TALLY_CHUNK, "tally.h agrees");
 static_assert(EDDY_LG_PAGE == EDDY_LG_PAGE_ASM, "assembly agrees");
 static_assert(EDDY_ROW_MAX == EDDY_ROW_MAX_ASM, "assembly agrees");
 
-#define EDDY_SLAB_WORDS (512 / 64) /* 512 objects a slab at most */
+#define EDDY_SLAB_WORDS (EDDY_SLAB_OBJECTS / 64)
 
 /*
  * A chunk's descriptor.  Out of line: nothing of it lies in the chunk.
@@ -57,6 +62,15 @@ struct eddy_chunk {
 	 * W: whoever has the chunk in hand.  R: holders of the block.
 	 */
 	_Alignas(EDDY_CACHELINE) _Atomic size_t huge_size;
+	/*
+	 * Of memory of users' hooks: pages that commit must make usable first;
+	 * pages without a dirty bit that may hold anything; pages that dalloc
+	 * took, in nobody's hand for ever.  See hooks.h.
+	 * W, R: whoever has the page in hand, by RMW.  O: RUN-R2 -> RUN-A2.
+	 */
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t raw[EDDY_RUNMAP_WORDS];
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t stale[EDDY_RUNMAP_WORDS];
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t absent[EDDY_RUNMAP_WORDS];
 	/*
 	 * Per small class, the head pages of slabs with free objects: hints.
 	 * W, R: any CPU.  O: SLAB-R1 -> SLAB-A1.
@@ -92,16 +106,125 @@ struct eddy_segment {
 	 * O: BIND-R3 -> BIND-A3.
 	 */
 	_Atomic uint64_t bound;
+	/* Chunks in use by none, all of them dirty, as `muzzy` of pages. */
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t muzzy[EDDY_RUNMAP_WORDS];
+	/*
+	 * Number of the arena that its dirty pages are counted with: the
+	 * owner, or the last one.
+	 * W: who has the segment in hand.  R: who has a part of it in hand,
+	 * and purges, as a hint.  O: RUN-R2 -> RUN-A2, SEG-R2 -> SEG-A2.
+	 */
+	_Atomic uint32_t counted;
+	/*
+	 * Chunks from the first on that shall have no huge pages: see thp.h.
+	 * W, R: who gives memory back.  O: none: it only grows.
+	 */
+	_Atomic uint32_t broken;
+	/*
+	 * The arena that alone may have the segment, 0: any.  Its file lies
+	 * behind it, and that is so for ever (backing.h); or its hooks gave
+	 * memory of it (hooks.h).
+	 * W: who has the segment in hand; with hooks, a part of it.
+	 * R: who has a part of it in hand, others as a guess.
+	 * O: SEG-R2 -> SEG-A2, RUN-R2 -> RUN-A2.
+	 */
+	_Atomic uint32_t tied;
+	/* How many chunks the file has.  The same. */
+	_Atomic uint32_t n_chunks;
+	/*
+	 * Chunks that lie in one extent of users' hooks with the one before.
+	 * W: who has both in hand, by RMW.  R: who has one of them.
+	 * O: RUN-R2 -> RUN-A2.
+	 */
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t joined[EDDY_RUNMAP_WORDS];
+};
+
+/* What lies behind the memory of an arena: see backing.h. */
+enum eddy_backing_kind {
+	EDDY_PRIVATE,
+	EDDY_FILE_PUNCHED, /* its room can be given back */
+	EDDY_FILE_KEPT,    /* it keeps its room */
+};
+
+struct eddy_backing {
+	enum eddy_backing_kind kind;
+	bool fill; /* memory has its room before a block is handed out */
+	/*
+	 * Whether a forked child does not have the memory: it is of a file, or
+	 * such hooks gave it (hook_sets.h).
+	 * W: who builds it; such hooks.  R: any CPU.  O: HOOK-R1 -> HOOK-A1.
+	 */
+	_Atomic bool apart;
+	/*
+	 * If so: 1 in the process that has the memory, 0 in its children; NULL:
+	 * the kernel cannot do that, and the process is pid.
+	 * W: as `apart`; the kernel, at fork.  R: any CPU.  O: HOOK-R1 ->
+	 * HOOK-A1.
+	 */
+	_Atomic(_Atomic uint32_t *) here;
+	_Atomic pid_t pid;
+};
+
+/* An arena that lies where its memory is touched. */
+#define EDDY_NO_NODE UINT32_MAX
+
+/*
+ * Pages of an arena in numbers, and what is to become of those not in use: see
+ * reclaim.h.  All hints: the bits are the truth; a thread that dies between a
+ * bit and its number leaves them apart until the next idle step.
+ * W, R: any CPU.  O: none.
+ */
+struct eddy_reclaim {
+	_Alignas(EDDY_CACHELINE) _Atomic int64_t active; /* in use */
+	_Atomic int64_t backed;  /* with dirty bits: active, dirty, muzzy */
+	_Atomic int64_t peak;    /* most active that a use since then led to */
+	_Atomic int64_t most;    /* most not in use since the last step */
+	_Atomic int64_t wake_at; /* not in use: so many call for a step */
+	_Atomic int64_t muzzy;   /* with muzzy bits */
+	/* When the next step is due, ms; EDDY_NEVER. */
+	_Atomic uint64_t due;
+	/* Pages in use when the last epoch was closed. */
+	_Atomic int64_t before;
+	/*
+	 * How much was free and dirty, in 256ths of what was in use, when clean
+	 * pages had to be taken all the same: holes that nothing fitted into.
+	 * And when it was halved last, ms.
+	 */
+	_Atomic uint32_t holes;
+	_Atomic uint64_t holes_time;
+	/* Length of the last long sleep, ms, while all that is backed is used
+	 * again and again; and whether a step is the first after one. */
+	_Atomic uint32_t quiet;
+	_Atomic uint32_t probe;
+	/* Where the last purge stopped: see purge.c. */
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t cursor;
+	/* The kernel took nothing back: no purge until then, ms. */
+	_Atomic uint64_t hold;
+	/* What `backed` was off by when a step looked at the bits. */
+	_Atomic int64_t wrong;
+	/* Options; the control plane writes.  floor: pages that stay backed. */
+	_Atomic int64_t floor;
+	_Atomic int64_t dirty_decay_ms;
+	_Atomic int64_t muzzy_decay_ms;
+	struct eddy_decay dirty;     /* use: pages in use */
+	struct eddy_decay muzzy_age; /* use: pages in use or dirty */
 };
 
 /* Kinds of an arena's hints: chunks with free objects of a class, or runs. */
 #define EDDY_HINT_CLASS(row) ((unsigned)(row)-1)
 #define EDDY_HINT_RUNS       EDDY_N_SMALL
-#define EDDY_N_HINTS         48
+#define EDDY_N_HINTS         56
+
+struct extent_hooks_s;
+
+/* Makes an object of memory that was none. */
+typedef void eddy_construct(void *arg, void *object);
 
 /*
  * Memory of one node: its segments, their chunks, runs and slabs.  Numbers 1 to
- * n_homes serve the homes, those above were created by the program.
+ * n_homes serve the homes, in a process that may profile as many above them the
+ * samples of these homes; the rest were created by the program, or for a group
+ * of hinted objects when the first of them came.
  */
 struct eddy_arena {
 	/* Constant from HEAP-R3 on. */
@@ -110,10 +233,31 @@ struct eddy_arena {
 	struct eddy_runset pages;
 	struct eddy_runset chunks;
 	uint32_t number;
-	uint32_t home; /* EDDY_HOME_NONE: created by the program */
+	uint32_t home; /* EDDY_HOME_NONE: created by the program; or _SAMPLES;
+			* of a group its number */
+	struct eddy_backing backing;
 	size_t fixed_size;
 	/*
-	 * Kernel's number of the node that its memory is bound to.
+	 * Whether it has hooks, or had some: its memory may be theirs, and
+	 * every step on it is looked at.  Only ever set. W: who sets hooks.  R:
+	 * any CPU.  O: HOOK-R1 -> HOOK-A1.
+	 */
+	_Atomic bool hooked;
+	/* NULL: the defaults.  W: the control plane.  R: any CPU.
+	 * O: HOOK-R1 -> HOOK-A1. */
+	_Atomic(struct extent_hooks_s *) hooks;
+	/*
+	 * What the ready-made hooks are for that it has memory of, 0: none: see
+	 * hook_sets.h.  W: these hooks, the control plane.  R: any CPU.
+	 * O: none: a hint.
+	 */
+	_Atomic uint32_t sets;
+	/* The chunk, plus 1, that its hooks gave when it was created, for when
+	 * they give no more.  W, R: any CPU, by RMW.  O: none: in hand. */
+	_Atomic uint32_t reserve;
+	/*
+	 * Kernel's number of the node that its memory is bound to, or
+	 * EDDY_NO_NODE.
 	 * W: eddy_bind_move.  R: any CPU.  O: BIND-R1 -> BIND-A1.
 	 */
 	_Atomic uint32_t node;
@@ -124,9 +268,39 @@ struct eddy_arena {
 	 */
 	_Atomic uint32_t spare;
 	_Atomic uint32_t spare_segment;
+	/*
+	 * Whether it is in use, {pid of who resets it, phase}: see reset.h.
+	 * W: the control plane.  R: any CPU.  O: LIFE-R1 -> LIFE-A1, LIFE-R2
+	 * -> LIFE-A2.
+	 */
+	_Atomic uint64_t life;
+	/*
+	 * What it was made for failed, and it ends at once: programs have never
+	 * seen its number.
+	 * W: who makes it.  R: any CPU.  O: none: of what may be counted.
+	 */
+	_Atomic bool stillborn;
+	/* {pid, threads bound to it}: see own.h.  W, R: any CPU.  O: none: a
+	 * count. */
+	_Atomic uint64_t bound;
+	/*
+	 * Of a pool (pool.h): the row of its objects, 0 in all other arenas;
+	 * and whether it lives, so that no slab of it is retired.
+	 * W: who creates it, who ends it.  R: any CPU.  O: none: pinned by
+	 * objects in hand, which came later.
+	 */
+	_Atomic uint32_t pool_row;
+	_Atomic bool pooled;
+	/* Makes its objects, once each; NULL: nothing does.  The same. */
+	_Atomic(eddy_construct *) construct;
+	_Atomic(void *) construct_arg;
 	/* Times that it took chunks from its segments.  W, R: any CPU.
 	 * O: none: a count. */
 	_Atomic uint32_t n_grown;
+	/* Regions that take their memory from it.  The same. */
+	_Atomic uint32_t n_regions;
+	struct eddy_reclaim reclaim;
+	struct eddy_tally tally; /* what is out: see tally.h */
 };
 
 /* Pointers on their way from one CPU to another: see returns.h. */
@@ -184,26 +358,42 @@ struct eddy_gather {
 	_Atomic uint32_t chunks;
 };
 
+/* How long a block lives, as the program has it: the same as eddy_lifetime. */
+enum eddy_life {
+	EDDY_LIFE_UNKNOWN,
+	EDDY_LIFE_SHORT,
+	EDDY_LIFE_LONG,
+};
+#define EDDY_N_LIVES 2 /* but for the unknown */
+/* Batches that a CPU's row of hinted objects holds. */
+#define EDDY_GROUP_BATCHES 2
+
 /*
  * Homes 0 to EDDY_MAX_HOMES - 1 have rows.  Blocks of this one have places in a
  * slot too, but none that is ever open: they go to their arena at once.
  */
-#define EDDY_HOME_NONE  63
-#define EDDY_MAX_ARENAS 4095
+#define EDDY_HOME_NONE 63
+/* The same of small samples of the heap profile: see lib/prof/sample.h. */
+#define EDDY_HOME_SAMPLES 62
+#define EDDY_MAX_ARENAS   4095
 /* Segments of the range for each arena: with fewer there is none of its own. */
 #define EDDY_MIN_SEGMENTS 2
 
-static_assert(EDDY_MAX_HOMES <= EDDY_HOME_NONE, "a home of its own");
+static_assert(EDDY_MAX_HOMES <= EDDY_HOME_SAMPLES, "homes of their own");
+
+struct eddy_wake;
 
 struct eddy_heap {
 	/* Constant from HEAP-R1 on. */
 	struct eddy_opts opts;
-	uintptr_t base; /* of the range */
+	char conf_link[EDDY_CONF_LINK_MAX]; /* the link's options, or "" */
+	uintptr_t base;                     /* of the range */
 	uint32_t n_segments;
 	uint32_t n_chunks;
 	uint32_t first_chunk; /* a random place in the first segment */
 	bool reserved; /* the range is ours; else chunks are mapped on demand */
 	bool sections; /* CPU caches by rseq; else claim mode */
+	bool limited;  /* an option limits what may be backed */
 	bool cached;   /* there are caches; else every call passes through C */
 	_Atomic uint32_t *tags; /* one a page: see pagemap.h */
 	struct eddy_segment *segments;
@@ -211,6 +401,14 @@ struct eddy_heap {
 	char *slots;
 	uint32_t n_slots;
 	uint32_t n_homes;
+	uint32_t n_samples; /* homes that have an arena for samples: all or 0 */
+	/*
+	 * Groups of hinted objects, of each lifetime: one a home, or fewer that
+	 * homes share.  They are numbered as homes, behind them, short ones
+	 * first, and have rows, rings, cells as homes have.
+	 */
+	uint32_t n_groups;
+	uint32_t n_with_rows; /* n_homes + EDDY_N_LIVES * n_groups */
 	char *cells;
 	struct eddy_batch *batches;
 	uint32_t max_batches;
@@ -225,6 +423,12 @@ struct eddy_heap {
 	_Atomic(struct eddy_arena *) arenas[EDDY_MAX_ARENAS + 1];
 	/* The largest number given out.  W, R: any CPU.  O: none. */
 	_Atomic uint32_t n_arenas;
+	/* Numbers of the groups' arenas, 0: none yet.  W: who needs the first,
+	 * by CAS.  R: any CPU.  O: none: HEAP-R3 orders what they name. */
+	_Atomic uint32_t group_arena[EDDY_MAX_HOMES];
+	/* Whether there was ever a hint.  W: who makes a group's arena.
+	 * R: any CPU.  O: IDLE-R1 -> IDLE-A1: set before a row is opened. */
+	_Atomic uint32_t hinted;
 
 	/*
 	 * Free segments, a bit each.
@@ -239,6 +443,9 @@ struct eddy_heap {
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t free_batches;
 	/* Numbers given out.  W, R: any CPU.  O: none. */
 	_Atomic uint32_t n_batches;
+	/* All up to this one are accessible.  W: the control plane.  R: any
+	 * CPU.  O: none: a system call lies before. */
+	_Atomic uint32_t batches_ready;
 	/* Policies that the kernel refused.  W, R: any CPU.  O: none. */
 	_Atomic uint32_t n_unplaced;
 	struct eddy_gather gathers[EDDY_MAX_HOMES];
@@ -254,8 +461,56 @@ struct eddy_heap {
 	_Atomic uint32_t cells_ready;
 	/* The same of each CPU's slot, a bit each. */
 	_Atomic uint64_t slot_ready[EDDY_MAX_CPUS / 64];
+	/*
+	 * When slow paths shall do a step of housekeeping if no background
+	 * thread does, ms; EDDY_NEVER.  W, R: any CPU.  O: none: a hint.
+	 */
+	_Alignas(EDDY_CACHELINE) _Atomic uint64_t due;
+	/* Whether CPU caches are looked at from time to time: see gather.h.
+	 * W, R: any CPU.  O: IDLE-R2 -> IDLE-A2. */
+	_Atomic uint32_t watched;
+	/* The next look, and the time to it, ms; 0: at once.
+	 * W, R: any CPU.  O: none: a hint. */
+	_Atomic uint64_t look_at;
+	_Atomic uint64_t look_every;
+	/* As `seen` and `seen_at` of a slot, of cells.  The same. */
+	_Atomic uint64_t cells_seen;
+	_Atomic uint64_t cells_seen_at;
+	/* What was given back within the rate up to then, ms.  The same. */
+	_Atomic uint64_t paid_until;
+	/* Bytes given back, calls for that, calls refused.  The same. */
+	_Atomic uint64_t n_purged;
+	_Atomic uint64_t n_purges;
+	_Atomic uint64_t n_refused;
+	/* See thp.h.  W, R: who gives memory back.  O: none: all find the
+	 * same. */
+	_Atomic uint64_t huge_page;
+	/* See warm.h.  W: the control plane.  R: any CPU.  O: none. */
+	_Atomic uint32_t frozen;
+	/* Since then: growth that was wanted; what others were before.
+	 * W, R: any CPU.  O: none: counts. */
+	_Atomic uint64_t frozen_growth;
+	_Atomic uint64_t frozen_calls;
+	_Atomic uint64_t frozen_faults;
+	_Atomic uint64_t frozen_purges;
+	/* Chunks that the kernel would not lock.  W, R: any CPU.  O: none. */
+	_Atomic uint64_t n_unlocked;
+	/* Chunks for which there were no huge pages.  The same. */
+	_Atomic uint64_t n_not_huge;
+	/* Chunks of which the kernel did not take what ready-made hooks told
+	 * it. The same. */
+	_Atomic uint64_t n_unadvised;
+	/* Bytes that may be backed, and when that was looked at, in seconds.
+	 * W, R: any CPU.  O: none: a rule of thumb. */
+	_Atomic uint64_t limit;
+	_Atomic uint32_t limit_time;
 	/* Large blocks moved by mremap; each may cost a mapping.  O: none. */
 	_Atomic uint32_t n_moves;
+	/*
+	 * Background threads of this process: see wake.h.
+	 * W: who wants the first.  R: any CPU.  O: WAKE-R1 -> WAKE-A1.
+	 */
+	_Atomic(struct eddy_wake *) wake;
 };
 
 extern _Atomic(struct eddy_heap *) eddy_heap_published;
@@ -290,11 +545,99 @@ eddy_arena_at(struct eddy_heap *h, uint32_t number)
 	return eddy_load_acquire(&h->arenas[number]);
 }
 
+/*
+ * Numbers of homes, and of groups if there are any, whose rows, rings and cells
+ * may hold something.
+ */
+static inline uint32_t
+eddy_n_numbers(struct eddy_heap *h)
+{
+	/* IDLE-A1: after it was said that nobody looks. */
+	return eddy_load_seq_cst(&h->hinted) != 0 ? h->n_with_rows : h->n_homes;
+}
+
+static inline bool
+eddy_is_group(const struct eddy_heap *h, uint32_t number)
+{
+	return number >= h->n_homes && number < h->n_with_rows;
+}
+
+/* Where a home's objects of a lifetime are: a group's number, or its own. */
+static inline uint32_t
+eddy_group_of(const struct eddy_heap *h, uint32_t home, enum eddy_life life)
+{
+	uint32_t n = h->n_groups;
+
+	if (life == EDDY_LIFE_UNKNOWN || n == 0)
+		return home;
+	return h->n_homes + ((uint32_t)life - 1) * n +
+	       (n == h->n_homes ? home : home % n);
+}
+
+/* Whether a number has an arena, or gets one for the asking. */
+static inline bool
+eddy_is_there(const struct eddy_heap *h, uint32_t number)
+{
+	/* relaxed: as of some moment. */
+	return !eddy_is_group(h, number) ||
+	       eddy_load_relaxed(&h->group_arena[number - h->n_homes]) != 0;
+}
+
+/* Of a group's number, or a home's. */
+static inline enum eddy_life
+eddy_life_of(const struct eddy_heap *h, uint32_t number)
+{
+	if (!eddy_is_group(h, number))
+		return EDDY_LIFE_UNKNOWN;
+	return (enum eddy_life)(1 + (number - h->n_homes) / h->n_groups);
+}
+
+/* The first home that a number serves. */
+static inline uint32_t
+eddy_base_home(const struct eddy_heap *h, uint32_t number)
+{
+	return eddy_is_group(h, number) ? (number - h->n_homes) % h->n_groups
+					: number;
+}
+
+/* Whether a CPU of this home has objects of that number for its own. */
+static inline bool
+eddy_is_own(const struct eddy_heap *h, uint32_t home, uint32_t number)
+{
+	return eddy_group_of(h, home, eddy_life_of(h, number)) == number;
+}
+
+/* Segments and chunks, from the first on, whose descriptors are readable: those
+ * above were never used. */
+static inline size_t
+eddy_chunks_readable(void)
+{
+	/* SEG-A1: pairs with SEG-R1. */
+	return eddy_load_acquire(&eddy_fast.limit) / EDDY_CHUNK_PAGES;
+}
+
+static inline size_t
+eddy_segments_readable(void)
+{
+	return eddy_chunks_readable() / EDDY_SEGMENT_CHUNKS;
+}
+
+/* The place of a page in the range, by which it is known inside. */
 static inline void *
-eddy_page_address(const struct eddy_heap *h, uint32_t chunk, unsigned page)
+eddy_page_place(const struct eddy_heap *h, uint32_t chunk, unsigned page)
 {
 	return (void *)(h->base + ((uintptr_t)chunk << EDDY_LG_CHUNK) +
 			((uintptr_t)page << EDDY_LG_PAGE));
+}
+
+/* Where its memory is, of a chunk that is ready: the same but for memory of
+ * users' hooks. */
+static inline void *
+eddy_page_address(const struct eddy_heap *h, uint32_t chunk, unsigned page)
+{
+	/* relaxed: the caller has part of the chunk in hand. */
+	return (char *)eddy_page_place(h, chunk, page) +
+	       eddy_load_relaxed(&h->chunks[chunk].map.away);
 }
 
 #endif /* EDDY_HEAP_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * large.h - blocks of whole pages: runs within a chunk, whole chunks, whole
- * segments.
+ * segments.  p: a block's place; eddy_large_alloc, _move: its address.
  *
  * Layer     heap (L3).
  * Progress  alloc, resize: lock-free but for system calls.  free: lock-free.
@@ -32,7 +32,10 @@ EDDY_MUST_USE void *eddy_large_alloc(struct eddy_heap *h, struct eddy_arena *a,
  * Frees a block that is not to be cached.  tag: as found, checked here.
  * Fatal: foreign pointer, misaligned pointer, double free.
  */
-void eddy_large_free(struct eddy_heap *h, void *p, uint32_t tag);
+void eddy_large_free(struct eddy_heap *h, const void *p, uint32_t tag);
+
+/* The same for whatever block begins there, if one does. */
+void eddy_large_discard(struct eddy_heap *h, const void *p);
 
 /* Size of a live block. */
 size_t eddy_large_size_of(struct eddy_heap *h, const void *p, uint32_t tag);
@@ -40,10 +43,11 @@ size_t eddy_large_size_of(struct eddy_heap *h, const void *p, uint32_t tag);
 /*
  * eddy_large_resize - makes a block `size` bytes long where it is.
  *
+ * zero: what it grows by is zero.
  * Returns: false: the pages behind it are taken; nothing has changed.
  */
 EDDY_MUST_USE bool eddy_large_resize(
-    struct eddy_heap *h, void *p, uint32_t tag, size_t size);
+    struct eddy_heap *h, const void *p, uint32_t tag, size_t size, bool zero);
 
 enum eddy_move {
 	EDDY_MOVED,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/heap/pagemap.h"
+#include "lib/heap/warm.h"
 #include "lib/os/os.h"
 
 /*
@@ -13,6 +14,8 @@
  */
 #define RING_BYTES ((size_t)128 << 10)
 #define RING_SMALL 1024
+/* Descriptors that a freeze makes accessible. */
+#define N_PREPARED 1024
 
 /* Batches looked at in one spill stack by a sweep. */
 #define MAX_SWEPT EDDY_RING_CELLS
@@ -103,9 +106,14 @@ pop(struct eddy_heap *h, _Atomic uint64_t *stack, unsigned tries,
 static uint32_t
 fresh_batch(struct eddy_heap *h, unsigned *rmws)
 {
-	/* relaxed: a number of one's own. */
-	uint32_t n = eddy_add_relaxed(&h->n_batches, 1) + 1;
+	uint32_t n;
 
+	/* relaxed, both: as of some moment. */
+	if (eddy_frozen(h) && eddy_load_relaxed(&h->n_batches) >=
+				  eddy_load_relaxed(&h->batches_ready))
+		return 0;
+	/* relaxed: a number of one's own. */
+	n = eddy_add_relaxed(&h->n_batches, 1) + 1;
 	++*rmws;
 	if (n > h->max_batches) {
 		(void)eddy_add_relaxed(&h->n_batches, (uint32_t)-1);
@@ -115,9 +123,27 @@ fresh_batch(struct eddy_heap *h, unsigned *rmws)
 	 * Others may open the same page: it does no harm.  A number that is
 	 * refused its memory is lost: giving it back could give it twice.
 	 */
-	if (eddy_os_commit(batch_at(h, n), sizeof(struct eddy_batch)) != 0)
+	/* relaxed: a larger number was told by who made them accessible. */
+	if (n > eddy_load_relaxed(&h->batches_ready) &&
+	    eddy_os_commit(batch_at(h, n), sizeof(struct eddy_batch)) != 0)
 		return 0;
 	return n;
+}
+
+void
+eddy_returns_prepare(struct eddy_heap *h)
+{
+	/* relaxed: as of some moment. */
+	uint32_t from = eddy_load_relaxed(&h->n_batches);
+	uint32_t to = from + N_PREPARED;
+
+	if (to > h->max_batches)
+		to = h->max_batches;
+	if (from < to && eddy_os_commit(batch_at(h, from + 1),
+			     (to - from) * sizeof(struct eddy_batch)) == 0)
+		/* relaxed: for threads that do without ordering: who sees a
+		 * smaller number makes them accessible again. */
+		eddy_store_relaxed(&h->batches_ready, to);
 }
 
 /* The spare in hand, or another; 0 if there is none to be had. */
@@ -204,12 +230,12 @@ spill(struct eddy_heap *h, struct eddy_ring *r, uint32_t number, unsigned limit,
 	}
 }
 
-enum eddy_put
-eddy_returns_put(struct eddy_heap *h, uint32_t place, void *const *objects,
-    unsigned n, struct eddy_carry *c)
+/* epoch: gathers of its home so far. */
+static enum eddy_put
+put(struct eddy_heap *h, struct eddy_ring *r, unsigned row, uint32_t epoch,
+    void *const *objects, unsigned n, struct eddy_carry *c)
 {
-	struct eddy_ring *r = ring_at(h, place);
-	unsigned cells = n_cells(row_at(place));
+	unsigned cells = n_cells(row);
 	uint32_t seen;
 	unsigned at = open_cell(r, cells, &seen);
 	struct eddy_batch *b;
@@ -225,8 +251,7 @@ eddy_returns_put(struct eddy_heap *h, uint32_t place, void *const *objects,
 	b = batch_at(h, number);
 	/* relaxed, both: published with the batch. */
 	eddy_store_relaxed(&b->n, n);
-	eddy_store_relaxed(
-	    &b->epoch, eddy_load_relaxed(&gather_at(h, place)->epoch));
+	eddy_store_relaxed(&b->epoch, epoch);
 	memcpy(b->p, objects, n * sizeof(objects[0]));
 	for (; at < cells; at = open_cell(r, cells, &seen)) {
 		c->rmws++;
@@ -244,6 +269,22 @@ eddy_returns_put(struct eddy_heap *h, uint32_t place, void *const *objects,
 		return EDDY_PUT_SPILL;
 	c->spare = number;
 	return EDDY_PUT_NOWHERE;
+}
+
+enum eddy_put
+eddy_returns_put(struct eddy_heap *h, uint32_t place, void *const *objects,
+    unsigned n, struct eddy_carry *c)
+{
+	/* relaxed: a guess. */
+	return put(h, ring_at(h, place), row_at(place),
+	    eddy_load_relaxed(&gather_at(h, place)->epoch), objects, n, c);
+}
+
+enum eddy_put
+eddy_ring_put(struct eddy_heap *h, struct eddy_ring *r, unsigned row,
+    void *const *objects, unsigned n, struct eddy_carry *c)
+{
+	return put(h, r, row, 0, objects, n, c);
 }
 
 /* The spare for what is in a cell, if that looks full; true if it was. */
@@ -292,16 +333,22 @@ take_spilled(struct eddy_heap *h, struct eddy_ring *r, struct eddy_carry *c)
 }
 
 unsigned
-eddy_returns_take(
-    struct eddy_heap *h, uint32_t place, void **objects, struct eddy_carry *c)
+eddy_ring_take(struct eddy_heap *h, struct eddy_ring *r, unsigned row,
+    void **objects, struct eddy_carry *c)
 {
-	struct eddy_ring *r = ring_at(h, place);
 	bool got = false;
 
 	/* From the far end: the batch that came last, most likely. */
-	for (unsigned i = n_cells(row_at(place)); !got && i-- > 0;)
+	for (unsigned i = n_cells(row); !got && i-- > 0;)
 		got = take_cell(&r->cell[i], c);
 	return got || take_spilled(h, r, c) ? unpack(h, objects, c) : 0;
+}
+
+unsigned
+eddy_returns_take(
+    struct eddy_heap *h, uint32_t place, void **objects, struct eddy_carry *c)
+{
+	return eddy_ring_take(h, ring_at(h, place), row_at(place), objects, c);
 }
 
 /* ------------------------------------------------------------------ */
@@ -316,10 +363,9 @@ is_old(struct eddy_heap *h, uint32_t number, uint32_t epoch)
 			 epoch) < 0;
 }
 
-static void
-sweep_ring(struct eddy_heap *h, uint32_t place, uint32_t epoch)
+void
+eddy_ring_sweep(struct eddy_heap *h, struct eddy_ring *r, uint32_t epoch)
 {
-	struct eddy_ring *r = ring_at(h, place);
 	void *objects[EDDY_BATCH_MAX];
 	struct eddy_carry c = {0};
 
@@ -344,13 +390,12 @@ void
 eddy_returns_sweep(struct eddy_heap *h, uint32_t home, uint32_t epoch)
 {
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++)
-		sweep_ring(h, eddy_place(home, row), epoch);
+		eddy_ring_sweep(h, ring_at(h, eddy_place(home, row)), epoch);
 }
 
 unsigned
-eddy_returns_count(struct eddy_heap *h, uint32_t place)
+eddy_ring_count(struct eddy_heap *h, struct eddy_ring *r, unsigned row)
 {
-	struct eddy_ring *r = ring_at(h, place);
 	unsigned sum = 0;
 	uint32_t number;
 
@@ -363,10 +408,16 @@ eddy_returns_count(struct eddy_heap *h, uint32_t place)
 	}
 	/* relaxed: as above; a chain that changes meanwhile is cut short. */
 	number = top_of(eddy_load_relaxed(&r->spill));
-	for (unsigned i = n_cells(row_at(place)); number != 0 && i-- > 0;) {
+	for (unsigned i = n_cells(row); number != 0 && i-- > 0;) {
 		/* relaxed, both: as above. */
 		sum += eddy_load_relaxed(&batch_at(h, number)->n);
 		number = eddy_load_relaxed(&batch_at(h, number)->next);
 	}
 	return sum;
+}
+
+unsigned
+eddy_returns_count(struct eddy_heap *h, uint32_t place)
+{
+	return eddy_ring_count(h, ring_at(h, place), row_at(place));
 }

@@ -71,6 +71,22 @@ void eddy_returns_drop(struct eddy_heap *h, struct eddy_carry *c);
 #define EDDY_ALL_EPOCHS UINT32_MAX
 void eddy_returns_sweep(struct eddy_heap *h, uint32_t home, uint32_t epoch);
 
+/*
+ * eddy_ring_put, _take, _sweep, _count - the same of a ring that lies
+ * elsewhere, for objects of a row: a pool's (pool.h).  It begins as zeros.
+ */
+EDDY_MUST_USE enum eddy_put eddy_ring_put(struct eddy_heap *h,
+    struct eddy_ring *r, unsigned row, void *const *objects, unsigned n,
+    struct eddy_carry *c);
+EDDY_MUST_USE unsigned eddy_ring_take(struct eddy_heap *h, struct eddy_ring *r,
+    unsigned row, void **objects, struct eddy_carry *c);
+void eddy_ring_sweep(struct eddy_heap *h, struct eddy_ring *r, uint32_t epoch);
+unsigned eddy_ring_count(
+    struct eddy_heap *h, struct eddy_ring *r, unsigned row);
+
+/* Makes some more descriptors accessible: none of them costs a call later. */
+void eddy_returns_prepare(struct eddy_heap *h);
+
 /* Objects on their way by one ring, as of some moments during the call. */
 unsigned eddy_returns_count(struct eddy_heap *h, uint32_t place);
 

@@ -25,11 +25,45 @@
 EDDY_MUST_USE bool eddy_chunks_claim(struct eddy_heap *h, struct eddy_arena *a,
     unsigned n, unsigned align, enum eddy_run_want want, uint32_t *ret_chunk);
 
+/*
+ * eddy_chunks_commit - makes n chunks in hand accessible where they are in the
+ * range, and their descriptors.
+ *
+ * Returns: 0; -EEXIST: something foreign lies there; else the kernel gives no
+ *          more.
+ */
+EDDY_MUST_USE int eddy_chunks_commit(
+    struct eddy_heap *h, uint32_t chunk, uint32_t n);
+
+/*
+ * eddy_chunks_renew - n chunks in hand, ready or not, are mapped anew where
+ * they are in the range: they read as zero, and what the kernel was told of
+ * them by hooks is forgotten.  access: they can be used.
+ *
+ * Returns: false: they are what they were.
+ */
+EDDY_MUST_USE bool eddy_chunks_renew(
+    struct eddy_heap *h, uint32_t chunk, uint32_t n, bool access);
+
+/*
+ * eddy_chunks_grow - a block's n chunks in hand, from `chunk` on, get `more`
+ * behind them, accessible.
+ */
+EDDY_MUST_USE bool eddy_chunks_grow(
+    struct eddy_heap *h, uint32_t chunk, uint32_t n, uint32_t more);
+
+/* Claims just these chunks, as they are. */
+EDDY_MUST_USE bool eddy_chunks_hold(
+    struct eddy_heap *h, uint32_t chunk, unsigned n);
+
 /* Extends a claimed run in place by the n chunks from `chunk` on. */
 EDDY_MUST_USE bool eddy_chunks_claim_at(
     struct eddy_heap *h, uint32_t chunk, unsigned n);
 
-/* Puts chunks of one segment back to its arena. */
+/* Puts chunks of one segment back to its arena that were in use. */
+void eddy_chunks_free(struct eddy_heap *h, uint32_t chunk, unsigned n);
+
+/* The same for chunks that did not go into use since they were claimed. */
 void eddy_chunks_put(uint32_t chunk, unsigned n);
 
 /*
@@ -42,10 +76,35 @@ EDDY_MUST_USE bool eddy_segments_claim(struct eddy_heap *h,
     struct eddy_arena *a, uint32_t chunks, uint32_t align,
     uint32_t *ret_segment);
 
+/*
+ * eddy_segments_lend - n adjacent segments in hand, none of which holds
+ * anything or is accessible, for the caller to map something there.
+ */
+EDDY_MUST_USE bool eddy_segments_lend(
+    struct eddy_heap *h, uint32_t n, uint32_t *ret_segment);
+
+/* Puts them to the range, for the arena of that number alone: so many chunks
+ * from the first on, backed by its file. */
+void eddy_segments_give(
+    struct eddy_heap *h, uint32_t segment, uint32_t chunks, uint32_t tied);
+
+/* A chunk for the arena to fall back on, which its hooks gave; false: none. */
+EDDY_MUST_USE bool eddy_chunk_reserve(
+    struct eddy_heap *h, struct eddy_arena *a);
+
+/* What it falls back on is free as any other chunk. */
+void eddy_chunk_unreserve(struct eddy_arena *a);
+
 /* Takes one segment if it is free. */
 EDDY_MUST_USE bool eddy_segment_claim_at(struct eddy_heap *h, uint32_t segment);
 
-/* Puts whole segments back to the range. */
+/* Puts a whole segment back to the range whose chunks were all in use. */
+void eddy_segment_free(struct eddy_heap *h, uint32_t segment);
+
+/* Retires the segment that the arena keeps although it is empty. */
+void eddy_segment_retire_spare(struct eddy_heap *h, struct eddy_arena *a);
+
+/* Puts whole segments back to the range that hold nothing. */
 void eddy_segments_put(struct eddy_heap *h, uint32_t segment, uint32_t n);
 
 /*
@@ -63,6 +122,19 @@ void eddy_segment_open(
  */
 void eddy_chunks_use(
     struct eddy_heap *h, uint32_t chunk, uint32_t n, size_t zero);
+
+/* Pages of n chunks in hand that are clean. */
+int64_t eddy_chunks_missing(struct eddy_heap *h, uint32_t chunk, uint32_t n);
+
+/* Marks the dirty ones of n chunks in hand muzzy: the kernel may take them. */
+void eddy_chunks_lazy(struct eddy_heap *h, uint32_t chunk, uint32_t n);
+
+/* Pages with dirty bits that are counted with the arena; a guess while others
+ * work. */
+int64_t eddy_segments_dirty(struct eddy_heap *h, struct eddy_arena *a);
+
+/* A chunk in hand will be cut into pages: it is muzzy no more. */
+void eddy_chunk_unmuzzy(struct eddy_heap *h, uint32_t chunk);
 
 /* Marks n chunks in hand clean: the caller knows them to be zero. */
 void eddy_chunks_clean(struct eddy_heap *h, uint32_t chunk, uint32_t n);

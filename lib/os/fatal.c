@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
+#include "lib/base/atomic.h"
 #include "lib/base/base.h"
 #include "lib/os/os.h"
 
@@ -34,9 +34,36 @@ add_pointer(struct line *l, const void *p)
 	}
 }
 
+/* W: the program.  R: any.  O: none: a function that was there before. */
+static _Atomic(eddy_fatal_listener *) listener;
+
+void
+eddy_fatal_listen(eddy_fatal_listener *fn)
+{
+	/* relaxed: as said. */
+	eddy_store_relaxed(&listener, fn);
+}
+
+bool
+eddy_fatal_tell(const char *message)
+{
+	/* relaxed: as said. */
+	eddy_fatal_listener *fn = eddy_load_relaxed(&listener);
+
+	if (fn != NULL)
+		fn(message);
+	return fn != NULL;
+}
+
 static _Noreturn void
 finish(struct line *l)
 {
+	/* relaxed: as said.  Once: a fault in it is the end. */
+	eddy_fatal_listener *fn = eddy_xchg_relaxed(&listener, NULL);
+
+	l->text[l->n] = '\0';
+	if (fn != NULL)
+		fn(l->text);
 	l->text[l->n++] = '\n';
 	(void)eddy_os_write(2, l->text, l->n);
 	eddy_os_abort();

@@ -3,19 +3,35 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <linux/mman.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include "lib/arch/syscall.h"
+#include "lib/base/atomic.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #	define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MADV_WIPEONFORK
+#	define MADV_WIPEONFORK 18
+#endif
+#ifndef SCHED_RESET_ON_FORK
+#	define SCHED_RESET_ON_FORK 0x40000000
+#endif
+#ifndef MADV_POPULATE_WRITE
+#	define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MLOCK_ONFAULT
+#	define MLOCK_ONFAULT 1
 #endif
 #ifndef MREMAP_DONTUNMAP
 #	define MREMAP_DONTUNMAP 4
@@ -72,10 +88,10 @@ eddy_os_commit_readonly(void *p, size_t size)
 	return protect(p, size, PROT_READ);
 }
 
-int
-eddy_os_map_at(void *p, size_t size)
+static int
+map_at(void *p, size_t size, int prot)
 {
-	long r = eddy_syscall(SYS_mmap, p, size, PROT_READ | PROT_WRITE,
+	long r = eddy_syscall(SYS_mmap, p, size, prot,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
 	    -1, 0);
 
@@ -87,6 +103,61 @@ eddy_os_map_at(void *p, size_t size)
 		return -EEXIST;
 	}
 	return 0;
+}
+
+int
+eddy_os_map_at(void *p, size_t size)
+{
+	return map_at(p, size, PROT_READ | PROT_WRITE);
+}
+
+int
+eddy_os_reserve_at(void *p, size_t size)
+{
+	return map_at(p, size, PROT_NONE);
+}
+
+/*
+ * Mapped elsewhere first: a mapping at a fixed place is unmapped before the
+ * kernel finds that the pool is empty.
+ */
+int
+eddy_os_map_huge(void *p, size_t size)
+{
+	long r = eddy_syscall(SYS_mmap, 0, size, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_HUGE_2MB, -1, 0);
+	long moved;
+
+	if (is_error(r))
+		return (int)r;
+	moved = eddy_syscall(
+	    SYS_mremap, r, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, p, 0);
+	if (!is_error(moved))
+		return 0;
+	/* Before 5.16 none moves; the target may be gone by now. */
+	eddy_os_unmap((void *)r, size);
+	r = eddy_os_map_at(p, size);
+	return r == -EEXIST && eddy_os_commit(p, size) != 0 ? -EEXIST
+							    : (int)moved;
+}
+
+void *
+eddy_os_map_giant(size_t size)
+{
+	long r = eddy_syscall(SYS_mmap, 0, size, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_HUGE_1GB, -1, 0);
+
+	return is_error(r) ? NULL : (void *)r;
+}
+
+int
+eddy_os_renew(void *p, size_t size, bool access)
+{
+	long r = eddy_syscall(SYS_mmap, p, size,
+	    access ? PROT_READ | PROT_WRITE : PROT_NONE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+
+	return is_error(r) ? (int)r : 0;
 }
 
 void
@@ -153,6 +224,53 @@ int
 eddy_os_discard(void *p, size_t size)
 {
 	return (int)eddy_syscall(SYS_madvise, p, size, MADV_DONTNEED, 0, 0, 0);
+}
+
+int
+eddy_os_discard_lazily(void *p, size_t size)
+{
+	return (int)eddy_syscall(SYS_madvise, p, size, MADV_FREE, 0, 0, 0);
+}
+
+int
+eddy_os_populate(void *p, size_t size)
+{
+	size_t page = eddy_os_page_size();
+	int err = (int)eddy_syscall(
+	    SYS_madvise, p, size, MADV_POPULATE_WRITE, 0, 0, 0);
+
+	if (err != -EINVAL)
+		return err;
+	for (size_t i = 0; i < size; i += page) {
+		/* relaxed: in hand; atomic, so that the compiler writes. */
+		(void)eddy_or_relaxed((_Atomic char *)p + i, 0);
+	}
+	return 0;
+}
+
+int
+eddy_os_lock(void *p, size_t size)
+{
+	return (int)eddy_syscall(SYS_mlock2, p, size, MLOCK_ONFAULT, 0, 0, 0);
+}
+
+_Atomic uint64_t eddy_n_calls;
+
+uint64_t
+eddy_os_calls(void)
+{
+	/* relaxed: a count. */
+	return eddy_load_relaxed(&eddy_n_calls);
+}
+
+uint64_t
+eddy_os_faults(void)
+{
+	struct rusage r;
+
+	if (eddy_syscall(SYS_getrusage, RUSAGE_SELF, &r, 0, 0, 0, 0) != 0)
+		return 0;
+	return (uint64_t)r.ru_minflt + (uint64_t)r.ru_majflt;
 }
 
 size_t
@@ -247,6 +365,143 @@ eddy_os_seconds(void)
 	return (uint32_t)t.tv_sec;
 }
 
+static uint64_t
+milliseconds(clockid_t clock)
+{
+	struct timespec t = {0};
+
+	/* libc's, for it asks no kernel. */
+	if (clock_gettime(clock, &t) != 0)
+		return 0;
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+uint64_t
+eddy_os_milliseconds(void)
+{
+	return milliseconds(CLOCK_MONOTONIC);
+}
+
+uint64_t
+eddy_os_milliseconds_coarse(void)
+{
+	return milliseconds(CLOCK_MONOTONIC_COARSE);
+}
+
+int
+eddy_os_wipe_on_fork(void *p, size_t size)
+{
+	/* Emulators may accept whatever is advised, and do nothing. */
+	if (eddy_syscall(SYS_madvise, p, size, -1, 0, 0, 0) != -EINVAL)
+		return -ENOSYS;
+	return (int)eddy_syscall(
+	    SYS_madvise, p, size, MADV_WIPEONFORK, 0, 0, 0);
+}
+
+int
+eddy_os_affinity(pid_t tid, uint64_t *set, size_t n)
+{
+	return (int)eddy_syscall(SYS_sched_getaffinity, tid, n, set, 0, 0, 0);
+}
+
+int
+eddy_os_set_affinity(pid_t tid, uint64_t *set, size_t n)
+{
+	return (int)eddy_syscall(SYS_sched_setaffinity, tid, n, set, 0, 0, 0);
+}
+
+pid_t
+eddy_os_pid(void)
+{
+	return (pid_t)eddy_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+pid_t
+eddy_os_tid(void)
+{
+	return (pid_t)eddy_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+bool
+eddy_os_thread_there(pid_t tid)
+{
+	/* Signal 0 is sent to nobody. */
+	return eddy_syscall(SYS_tgkill, eddy_os_pid(), tid, 0, 0, 0, 0) !=
+	       -ESRCH;
+}
+
+void
+eddy_os_no_real_time(void)
+{
+	struct sched_param p = {0};
+	long policy = eddy_syscall(SYS_sched_getscheduler, 0, 0, 0, 0, 0, 0);
+
+	if (policy > 0 && ((policy & ~SCHED_RESET_ON_FORK) == SCHED_FIFO ||
+			      (policy & ~SCHED_RESET_ON_FORK) == SCHED_RR))
+		(void)eddy_syscall(
+		    SYS_sched_setscheduler, 0, SCHED_OTHER, &p, 0, 0, 0);
+}
+
+void
+eddy_os_name_thread(const char *name)
+{
+	(void)eddy_syscall(SYS_prctl, PR_SET_NAME, name, 0, 0, 0, 0);
+}
+
+void
+eddy_os_thread_name(char *buf)
+{
+	if (eddy_syscall(SYS_prctl, PR_GET_NAME, buf, 0, 0, 0, 0) != 0)
+		buf[0] = '\0';
+}
+
+uint64_t
+eddy_os_block_signals(void)
+{
+	/* 32 and 33: SIGCANCEL and SIGSETXID of glibc. */
+	uint64_t set = ~((uint64_t)3 << 31);
+	uint64_t old = 0;
+
+	(void)eddy_syscall(
+	    SYS_rt_sigprocmask, SIG_SETMASK, &set, &old, sizeof(set), 0, 0);
+	return old;
+}
+
+void
+eddy_os_restore_signals(uint64_t mask)
+{
+	(void)eddy_syscall(
+	    SYS_rt_sigprocmask, SIG_SETMASK, &mask, 0, sizeof(mask), 0, 0);
+}
+
+int
+eddy_os_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t until)
+{
+	struct timespec t;
+	struct timespec *at = NULL;
+
+	if (until != UINT64_MAX) {
+		t.tv_sec = (time_t)(until / 1000);
+		t.tv_nsec = (long)(until % 1000) * 1000000;
+		at = &t;
+	}
+	/* This one takes a time of the clock, not a length. */
+	return (int)eddy_syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE,
+	    value, at, 0, FUTEX_BITSET_MATCH_ANY);
+}
+
+void
+eddy_os_futex_mark_and_wake(_Atomic uint32_t *word, uint32_t bit)
+{
+	/* Its second wake-up is for a word that was 0, which it is not. */
+	uint32_t op = FUTEX_OP(FUTEX_OP_OR, bit, FUTEX_OP_CMP_EQ, 0);
+
+	if (eddy_syscall(
+		SYS_futex, word, FUTEX_WAKE_OP_PRIVATE, 1, 0, word, op) < 0)
+		(void)eddy_syscall(
+		    SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
 bool
 eddy_os_has_rseq(void)
 {
@@ -274,6 +529,48 @@ eddy_os_write(int fd, const void *p, size_t n)
 	return eddy_syscall(SYS_write, fd, p, n, 0, 0, 0);
 }
 
+int
+eddy_os_create(const char *path)
+{
+	return (int)eddy_syscall(SYS_openat, AT_FDCWD, path,
+	    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644, 0, 0);
+}
+
+int
+eddy_os_open(const char *path)
+{
+	return (int)eddy_syscall(
+	    SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+}
+
+ssize_t
+eddy_os_read(int fd, void *p, size_t n)
+{
+	return eddy_syscall(SYS_read, fd, p, n, 0, 0, 0);
+}
+
+int
+eddy_os_close(int fd)
+{
+	return (int)eddy_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+bool
+eddy_os_readable(const void *p)
+{
+	/* The kernel reads the set, and then finds that there is no such how.
+	 */
+	return eddy_syscall(SYS_rt_sigprocmask, -1,
+		   (uintptr_t)p & ~(uintptr_t)7, 0, 8, 0, 0) == -EINVAL;
+}
+
+void
+eddy_os_exit(int status)
+{
+	for (;;)
+		(void)eddy_syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
+}
+
 ssize_t
 eddy_os_read_file(const char *path, char *buf, size_t n)
 {
@@ -291,6 +588,22 @@ eddy_os_read_file(const char *path, char *buf, size_t n)
 	} while (got < n && (r > 0 || r == -EINTR));
 	(void)eddy_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
 	return r < 0 ? r : (ssize_t)got;
+}
+
+ssize_t
+eddy_os_read_part(const char *path, size_t from, char *buf, size_t n)
+{
+	long r;
+	long fd = eddy_syscall(
+	    SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+
+	if (fd < 0)
+		return fd;
+	do
+		r = eddy_syscall(SYS_pread64, fd, buf, n, from, 0, 0);
+	while (r == -EINTR);
+	(void)eddy_syscall(SYS_close, fd, 0, 0, 0, 0, 0);
+	return r;
 }
 
 ssize_t

@@ -35,6 +35,17 @@ fail a slab -DREFILLS=2 -DPAGEFIRST
 fail a slab -DREFILLS=2 -DIDXLATE
 fail a slab -DREFILLS=2 -DPLAINOR
 fail a slab -DREFILLS=2 -DKILL=1 -DFIRSTONLY
+pass q pool -DNS=1
+pass a pool
+pass a pool -DNS=1 -DKILL
+fail q pool -DNOGRACE
+fail a pool -DGRACEFIRST
+fail q pool -DGIVEALL
+fail a pool -DADOPTLATE
+fail a pool -DADOPTSTORE
+fail a pool -DGIVESTORE
+fail q pool -DNS=1 -DOPS=2 -DRETIREPOOL
+fail a pool -DLIVERETIRE
 pass q dfree
 fail a dfree -DLOOKTHENOR
 fail a dfree -DTAGALONE
@@ -67,6 +78,10 @@ fail a runs -DCLEARLATE
 fail a runs -DCLEARFIRST
 fail q runs -DPLAINCLEAR
 fail a runs -DTWICE -DREADTAG
+pass q region
+fail q region -DNOBUSY
+fail a region -DBITSFIRST
+fail q region -DNOSETTLE
 pass q runhint -DKILL=1
 pass a runhint -DCLAIMS=2
 pass a runhint -DCLAIMS=2 -DKILL=1
@@ -112,6 +127,20 @@ fail a chunk -DKILL=1 -DROLLOLD
 fail q chunk -DDIRTY -DNOUNIFORM
 fail a chunk -DDIRTY -DKEEPBITS
 fail a chunk -DDIRTY -DNODIRTYUP
+pass q board -DOPS=1 -DKILL=1
+pass a board
+pass a board -DKILL=1
+pass a board -DNP=3 -DOPS=1 -DSLOTS=2
+fail q board -DNOSAME
+fail a board -DSLOTONLY -DOPS=3
+fail q board -DNOTICKET
+fail a board -DTICKETLATE
+fail a board -DFREEFIRST
+fail a board -DKEEP
+fail a board -DBLINDTAKE
+fail a board -DBLINDSHOW
+fail a board -DNOFREE
+fail a board -DSHOWEARLY
 pass q cells
 fail a cells -DLOADSTORE
 fail a cells -DBLINDPUT
@@ -252,6 +281,57 @@ fail q init -DMAPMORE
 fail a init -DREADYKEPT
 fail a init -DUNMAPLATE
 fail a init -DOPENED -DLAST=3 -DREADYSTALE
+pass q hooks -DKILL
+pass a hooks -DOPS=3
+pass q hooks -DTWICE -DKILL
+pass q hooks -DPAGES -DKILL
+fail q hooks -DREADYSTALE
+fail a hooks -DREADYKEPT
+fail a hooks -DPUTFIRST
+fail q hooks -DDROPLATE
+fail a hooks -DTWICE -DBLINDKNOW
+fail a hooks -DPAGES -DLOOKFIRST
+fail q hooks -DPAGES -DLOOKBEFORE
+pass q wake -DONE -DSPARE -DKILL
+pass a wake -DONE -DSPARE -DOPS=2 -DKILL
+pass a wake -DONE -DNP=3 -DKILL
+pass q wake
+pass a wake -DKILL
+fail q wake -DONE -DONLYASLEEP
+fail a wake -DONE -DLOADFIRST
+fail a wake -DONE -DPLAINSLEEP
+fail a wake -DONE -DLOOKFIRST
+fail q wake -DNOSTANDIN
+fail a wake -DONE -DKILL -DTWOSTEPS
+pass q watch
+pass a watch -DOPS=3
+pass a watch -DKILL
+pass a watch -DNP=3 -DOPS=1
+fail q watch -DWATCHFIRST
+fail a watch -DFULLONLY
+fail a watch -DKEEPOPEN
+fail a watch -DCLEARLATE
+fail a watch -DNOCALL
+fail a watch -DCALLFIRST
+fail q watch -DKILL -DSETHIMSELF
+pass a urcu -DNO=3 -DND=2
+pass a urcu
+pass a urcu -DKILL
+fail a urcu -DNO=3 -DND=2 -DNOCLOSE
+fail a urcu -DPUSHFIRST
+fail a urcu -DNO=3 -DND=2 -DCLEARFREE
+fail a urcu -DOPENLATE
+fail a urcu -DTAKELATE
+fail a urcu -DNOGRACE
+fail a urcu -DLOOKFIRST
+fail a urcu -DWAKEFIRST
+fail a urcu -DBLINDPUT
+pass q phase -DKILL
+pass a phase -DNP=3 -DKILL
+fail q phase -DPLAINCLAIM
+fail a phase -DNORECHECK
+fail a phase -DPLAINON
+fail a phase -DFORGETGONE
 END
 }
 

@@ -74,6 +74,74 @@ saves() {
 }
 ok 'two saves in the background of a load' saves
 ok 'values are still what they were' read_back
+
+# What INFO says of the allocator, which Redis asks by jemalloc's names.
+field() {
+	cli info memory | tr -d '\r' | sed -n "s/^$1://p"
+}
+# All of it at one moment; the cron of the server looks ten times a second.
+numbers() {
+	sleep 0.3
+	cli info memory | tr -d '\r' >"$tap_work/info"
+	awk -F: '{ v[$1] = $2 }
+	END {
+		for (k in v)
+			if (k ~ /^(used_memory|allocator_[a-z_]*|used_memory_rss)$/)
+				print k, v[k]
+		used = v["used_memory"]
+		a = v["allocator_allocated"]
+		act = v["allocator_active"]
+		res = v["allocator_resident"]
+		if (a < used || a > used * 1.1 + 2 * 1048576)
+			print "allocated is not near what is used"
+		else if (act < a || res < act)
+			print "not in order"
+		else if (v["allocator_frag_ratio"] < 1 ||
+		    v["allocator_rss_ratio"] < 1 ||
+		    v["used_memory_rss"] < a)
+			print "ratios below 1"
+		else
+			exit 0
+		exit 1
+	}' "$tap_work/info"
+}
+ok 'INFO memory has the numbers of the library, in order' numbers
+grows() {
+	before=$(field allocator_allocated)
+	redis-benchmark -p "$port" -q -n 60000 -c 20 -P 16 -r 60000 -d 1000 \
+		-t set && numbers || return
+	[ "$(field allocator_allocated)" -gt $((before + 30000000)) ]
+}
+ok 'they grow with what is stored' grows
+in_use_is_most() {
+	# 1.10 or less: what lies between live blocks, and in caches
+	field allocator_frag_ratio | awk '{ exit $1 > 1.15 }' &&
+		field allocator_rss_ratio | awk '{ exit $1 > 1.5 }'
+}
+ok 'of that little is lost' in_use_is_most
+shrinks() {
+	before=$(field allocator_allocated)
+	resident=$(field allocator_resident)
+	cli flushall sync && cli memory purge | grep -qx OK && numbers || return
+	[ "$(field allocator_allocated)" -lt $((before - 30000000)) ] &&
+		[ "$(field allocator_resident)" -lt "$resident" ]
+}
+ok 'and shrink when it is deleted and MEMORY PURGE gives it back' shrinks
+reports() {
+	cli memory malloc-stats >"$tap_work/report" &&
+		head -n 1 "$tap_work/report" |
+		grep -qx '___ Begin jemalloc statistics ___' &&
+		grep -q '^Allocated: [1-9][0-9]*, active: [1-9]' \
+			"$tap_work/report" &&
+		grep -q '^arenas\[0\]:$' "$tap_work/report" &&
+		grep -qx -- '--- End jemalloc statistics ---' \
+			"$tap_work/report" &&
+		cli memory doctor | grep -q . &&
+		cli memory stats | grep -q allocator.allocated &&
+		[ "$(cli debug mallctl stats.allocated)" -gt 1000000 ]
+}
+ok 'MEMORY MALLOC-STATS, DOCTOR, STATS and DEBUG MALLCTL answer' reports
+
 churn() {
 	cli flushall && redis-benchmark -p "$port" -q -n 5000 -c 20 -P 8 \
 		-r 20000 -d 3000 -t set && cli eval "

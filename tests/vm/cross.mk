@@ -20,7 +20,9 @@ lib_flags = $(base) -fPIC -fvisibility=hidden -ftls-model=initial-exec \
 	-fno-semantic-interposition -mbranch-protection=standard
 program_flags = $(base) -fno-builtin
 
-made = $(OUT)/eddy_config.h $(OUT)/lib/ctl/ctl_gen.h $(OUT)/lib/ctl/ctl_gen.inc
+made = $(OUT)/eddy_config.h $(OUT)/lib/ctl/ctl_gen.h \
+	$(OUT)/lib/ctl/ctl_gen.inc $(OUT)/lib/ctl/ctl_gen_names.h \
+	$(OUT)/lib/ctl/ctl_gen_names.inc
 headers = $(made) $(wildcard $(SRC)/lib/*/*.h $(SRC)/numa/*.h \
 	$(SRC)/include/*/*.h $(SRC)/tests/*.h $(SRC)/tests/vm/*.h \
 	$(SRC)/stress/*.h)
@@ -31,7 +33,7 @@ lib_objects = $(patsubst $(SRC)/%,$(OUT)/%.o,$(lib_sources))
 
 tests = $(notdir $(basename $(wildcard $(SRC)/tests/front_*.c \
 	$(SRC)/tests/env_*.c)))
-guests = churn limits node_arenas numa_pages policy
+guests = churn huge_arenas khugepaged limits node_arenas numa_pages policy
 programs = $(addprefix $(OUT)/,$(tests) $(guests) arch_sections mixed moves)
 
 all: $(OUT)/libeddy.so $(programs)
@@ -40,13 +42,17 @@ $(OUT)/eddy_config.h:
 	mkdir -p $(@D)
 	printf '#define EDDY_BUILD_CONF ""\n#define EDDY_VERSION "0"\n' >$@
 
-$(OUT)/lib/ctl/ctl_gen.h: $(SRC)/lib/ctl/ctl.tab $(SRC)/scripts/gen-ctl.awk
-	mkdir -p $(@D)
-	$(AWK) -v out=h -f $(SRC)/scripts/gen-ctl.awk $< >$@.tmp && mv $@.tmp $@
+table = $(SRC)/lib/ctl/ctl.tab
+gen = $(SRC)/scripts/gen-names.awk $(SRC)/scripts/gen-ctl.awk
 
-$(OUT)/lib/ctl/ctl_gen.inc: $(SRC)/lib/ctl/ctl.tab $(SRC)/scripts/gen-ctl.awk
+$(OUT)/lib/ctl/ctl_gen.h: out = h
+$(OUT)/lib/ctl/ctl_gen.inc: out = c
+$(OUT)/lib/ctl/ctl_gen_names.h: out = names-h
+$(OUT)/lib/ctl/ctl_gen_names.inc: out = names-c
+$(OUT)/lib/ctl/ctl_gen%: $(table) $(gen)
 	mkdir -p $(@D)
-	$(AWK) -v out=c -f $(SRC)/scripts/gen-ctl.awk $< >$@.tmp && mv $@.tmp $@
+	$(AWK) -v out=$(out) $(addprefix -f ,$(gen)) $(table) >$@.tmp
+	mv $@.tmp $@
 
 $(lib_objects): $(OUT)/%.o: $(SRC)/% $(headers)
 	@mkdir -p $(@D)
@@ -55,7 +61,9 @@ $(lib_objects): $(OUT)/%.o: $(SRC)/% $(headers)
 $(OUT)/libeddy.so: $(lib_objects) $(SRC)/lib/eddy.map
 	$(CROSS_CC) -shared -o $@ $(lib_objects) -Wl,-soname,libeddy.so.0 \
 		-Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,-z,defs \
-		-Wl,--version-script=$(SRC)/lib/eddy.map
+		-Wl,--version-script=$(SRC)/lib/eddy.map \
+		-Wl,--defsym=pthread_create=eddy_thread_create \
+		-Wl,--defsym=thrd_create=eddy_thread_create_c11
 
 $(addprefix $(OUT)/,$(tests)): $(OUT)/%: $(SRC)/tests/%.c $(headers)
 	$(CROSS_CC) $(program_flags) $< -o $@

@@ -111,6 +111,31 @@ mixed()
 		/t/mixed
 }
 
+# Huge pages that come unasked for.
+huge()
+{
+	tell 'what is given back stays so beside khugepaged' \
+		/t/khugepaged stays
+	EDDY_CONF=thp:always tell 'thp:always: khugepaged takes it again' \
+		/t/khugepaged fills
+}
+
+# Arenas in huge pages; khugepaged is given a minute to take back what they gave.
+huge_arenas()
+{
+	tell 'pages of 2 MiB that were set aside' /t/huge_arenas 2M
+	point 'huge pages lie on their node' /t/huge_arenas nodes
+	seconds=5
+	! all || seconds=60
+	tell 'what arenas in huge pages give back stays so' \
+		/t/huge_arenas thp $seconds
+}
+
+giant()
+{
+	tell 'a page of 1 GiB that was set aside' /t/huge_arenas 1G
+}
+
 # Without restartable sequences.
 claims()
 {
@@ -360,6 +385,14 @@ memory_limit()
 	group small memory.high=33554432
 	point 'so it does when memory.high presses' \
 		within small /t/limits steady 16 7
+	group small memory.high=max memory.max=67108864
+	point 'heap_limit_share follows memory.max' \
+		within small env EDDY_CONF=heap_limit_share:50 \
+		/t/limits share $control/small/memory.max
+	group small memory.max=268435456 memory.high=16777216
+	point 'a program is told that its cgroup stalls for memory' \
+		within small /t/limits pressure 64
+	group small memory.high=max
 }
 
 cpu_limit()

@@ -21,7 +21,7 @@ build=$(cd "${EDDY_BUILDDIR:-.}" && pwd)
 machines()
 {
 	cat <<-'END'
-	old amd64-6.1 two 640 quick sections fronts environs pages hotplug mixed
+	old amd64-6.1 two 640 quick sections fronts environs pages hotplug mixed huge huge_arenas
 	memory-only amd64-6.12 memory-only 512 quick pages blind cpusets arenas
 	arm64-16k arm64-6.12-16k two 640 quick sections fronts claims pages
 	four amd64-6.12 four 384 quick pages blind memory_limit cpu_limit
@@ -32,11 +32,12 @@ machines()
 	four-rooms amd64-6.12 four 640 all rooms arenas
 	interleaved amd64-6.12 interleaved 768 all pages hotplug
 	old-one amd64-6.1 one 2560 all fronts environs mixed claims
-	new-one amd64-6.12 one 2560 all fronts environs mixed claims
+	new-one amd64-6.12 one 2560 all fronts environs mixed claims huge huge_arenas
+	giant amd64-6.12 one 5120 all giant
 	limits amd64-6.1 one 2048 all overcommit memory_limit cpu_limit
 	arm64-16k-one arm64-6.12-16k one 2560 all fronts environs mixed
 	arm64-16k-two arm64-6.12-16k two 1280 all blind hotplug cpusets arenas
-	arm64-4k-one arm64-6.12 one 2560 all fronts environs mixed claims
+	arm64-4k-one arm64-6.12 one 2560 all fronts environs mixed claims huge huge_arenas
 	arm64-old arm64-6.1 one 2560 all sections fronts environs
 	END
 }
@@ -68,7 +69,8 @@ programs()
 {
 	for program in "$1"/front_* "$1"/env_* "$1"/numa_* "$1"/heap_* \
 		"$1"/ctl_* "$1"/arch_sections "$1"/mixed "$1"/churn \
-		"$1"/limits "$1"/moves "$1"/node_arenas "$1"/policy; do
+		"$1"/huge_arenas "$1"/khugepaged "$1"/limits "$1"/moves "$1"/node_arenas \
+		"$1"/policy; do
 		case ${program##*/} in
 		*.* | ctl_child*) continue ;;
 		esac
@@ -134,6 +136,9 @@ run_machine()
 	mib=$4
 	files=$native_files
 	lacks=
+	more=
+	# Later there is often no such page to be had.
+	[ "$name" != giant ] || more=' hugepagesz=1G hugepages=1'
 	[ ! -f "$tap_work/lacks-$kernel" ] ||
 		lacks=$(cat "$tap_work/lacks-$kernel")
 	case $kernel in
@@ -158,7 +163,7 @@ run_machine()
 	# shellcheck disable=SC2086 # a list of options
 	sh "$here/run.sh" -k "$kernel" -t "$topology" -m "$mib" \
 		-s "$seconds" -c "$tap_work/$name.console" \
-		-p numa_balancing=disable -f "$here/guest.sh" $files \
+		-p "numa_balancing=disable$more" -f "$here/guest.sh" $files \
 		"EDDY_VM=$EDDY_VM EDDY_VM_SECONDS=$seconds sh /t/guest.sh $*" &
 	booted=$!
 	wait $booted

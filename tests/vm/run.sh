@@ -260,7 +260,7 @@ set -- "$@" $nodes -accel tcg,thread=multi -smp 4 -m "${total}M" \
 	-nodefaults -no-user-config -display none -monitor none \
 	-serial stdio -no-reboot \
 	-kernel "$kernel/vmlinuz" -initrd "$work/initramfs" \
-	-append "quiet loglevel=3 panic=-1 rdinit=/init nowatchdog \
+	-append "quiet loglevel=3 panic=-1 rdinit=/init nowatchdog psi=1 \
 cryptomgr.notests mitigations=off $parameters"
 
 # until_begin - whether the guest comes up before a third of the time is gone

@@ -4,7 +4,9 @@
  *
  * Pseudocode and rules: lib/arch/rseq.h.  An abort of malloc or free goes to
  * the slow path, which tries again a bounded number of times; so x0 keeps the
- * argument until the section has committed.
+ * argument until the section has committed.  Without initial-exec TLS
+ * (EDDY_DYNAMIC_TLS) the thread's area is found by a call, and C makes it: then
+ * every call goes there.
  *
  * Registers: x9 the area, x10 the slot, x11 the row's header, x12 cur; x16 and
  * x17 are left to the linker's veneers on the way to C.  Conditional branches
@@ -83,7 +85,11 @@
 .endm
 
 	.hidden	eddy_fast
+#ifndef EDDY_DYNAMIC_TLS
 	.hidden	eddy_area
+	.hidden	eddy_prof_left
+#endif
+	.hidden	eddy_classes
 	.hidden	eddy_free
 	.hidden	eddy_malloc
 	.hidden	eddy_new
@@ -93,18 +99,25 @@
 /*
  * malloc and operator new: the size in x0.
  *   row = rows[(size + 7) / 8]; pop(row); a miss jumps to \slow.
+ * While allocations are counted:
+ *   left -= class size; below 0, \slow takes a sample.
  */
 .macro ALLOCATE name, slow
 	.hidden	\slow
 FUNCTION \name
-	cmp	x0, #EDDY_ROW_MAX_ASM
-	b.hi	.Lslow_\name
-	adrp	x1, eddy_fast
-	add	x1, x1, :lo12:eddy_fast
-	ldp	x2, x3, [x1, #EDDY_FAST_SLOTS]
+#ifdef EDDY_DYNAMIC_TLS
+	b	\slow
+#else
+	adrp	x2, eddy_fast
+	add	x2, x2, :lo12:eddy_fast
+	ldp	x3, x4, [x2, #EDDY_FAST_ROWS]
 	add	x1, x0, #7
 	lsr	x1, x1, #3
+	cmp	x0, x4
+	b.hs	.Lcounted_\name
 	ldrb	w1, [x3, x1]
+.Lrow_\name:
+	ldr	x2, [x2, #EDDY_FAST_SLOTS]
 	AREA	.Lslow_\name
 	BEGIN	\name
 	SLOT	x2
@@ -121,8 +134,25 @@ FUNCTION \name
 	END	\name, \slow
 	mov	x0, x3
 	ret
+.Lcounted_\name:
+	cmp	x0, #EDDY_ROW_MAX_ASM
+	b.hi	.Lslow_\name
+	ldrb	w1, [x3, x1]
+	adrp	x3, eddy_classes
+	add	x3, x3, :lo12:eddy_classes
+	add	x3, x3, x1, lsl #EDDY_LG_CLASS
+	ldr	w3, [x3, #EDDY_CLASS_SIZE]
+	mrs	x9, tpidr_el0
+	adrp	x10, :gottprel:eddy_prof_left
+	ldr	x10, [x10, #:gottprel_lo12:eddy_prof_left]
+	ldr	x4, [x9, x10]
+	subs	x4, x4, x3
+	str	x4, [x9, x10]
+	b.mi	.Lslow_\name
+	b	.Lrow_\name
 .Lslow_\name:
 	b	\slow
+#endif
 ENDFUNCTION \name
 .endm
 
@@ -132,6 +162,9 @@ ENDFUNCTION \name
  */
 	.hidden	eddy_free_slow
 FUNCTION eddy_free
+#ifdef EDDY_DYNAMIC_TLS
+	b	eddy_free_slow
+#else
 	adrp	x1, eddy_fast
 	add	x1, x1, :lo12:eddy_fast
 	ldp	x2, x3, [x1, #EDDY_FAST_BASE]
@@ -156,6 +189,7 @@ FUNCTION eddy_free
 	ret
 .Lslow_eddy_free:
 	b	eddy_free_slow
+#endif
 ENDFUNCTION eddy_free
 
 	ALLOCATE eddy_malloc, eddy_malloc_slow
@@ -165,7 +199,7 @@ ENDFUNCTION eddy_free
 /* The first pair below is loaded as one, and so is the second. */
 #if EDDY_FAST_LIMIT != EDDY_FAST_BASE + 8 || \
     EDDY_FAST_SLOTS != EDDY_FAST_TAGS + 8 || \
-    EDDY_FAST_ROWS != EDDY_FAST_SLOTS + 8
+    EDDY_FAST_BELOW != EDDY_FAST_ROWS + 8
 #error "struct eddy_fast: the words of a pair are apart"
 #endif
 
@@ -197,6 +231,26 @@ FUNCTION eddy_section_pop
 	mov	w0, #EDDY_SECTION_OK
 	ret
 ENDFUNCTION eddy_section_pop
+
+/* int eddy_section_pop_at(area x0, slots x1, row w2, void **ret x3) */
+	.hidden	eddy_section_pop_at
+FUNCTION eddy_section_pop_at
+	mov	x9, x0
+	BEGIN	pop_at
+	SLOT	x1
+	add	x11, x10, w2, uxtw
+	ldar	w12, [x11]		/* ROW-F1 */
+	ldr	w4, [x11, #EDDY_ROW_BEG]
+	cmp	w12, w4
+	b.ls	.Lfail
+	sub	w12, w12, #8
+	ldr	x4, [x10, x12]
+	str	w12, [x11, #EDDY_ROW_CUR]
+	END	pop_at, .Laborted
+	str	x4, [x3]
+	mov	w0, #EDDY_SECTION_OK
+	ret
+ENDFUNCTION eddy_section_pop_at
 
 /* int eddy_section_push(area x0, slots x1, row w2, void *p x3) */
 	.hidden	eddy_section_push

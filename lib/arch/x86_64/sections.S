@@ -3,7 +3,9 @@
  * sections.S - restartable sections and the hit paths of malloc and free.
  *
  * Pseudocode and rules: lib/arch/rseq.h.  An abort of malloc or free goes to
- * the slow path, which tries again a bounded number of times.
+ * the slow path, which tries again a bounded number of times.  Without
+ * initial-exec TLS (EDDY_DYNAMIC_TLS) the thread's area is found by a call, and
+ * C makes it: then every call goes there.
  */
 #include "lib/arch/layout.h"
 #include "lib/arch/names.h"
@@ -45,6 +47,10 @@
 	.popsection
 .endm
 
+#if EDDY_LG_CLASS != 4
+#error "a row's offset among classes is its header's in a slot"
+#endif
+
 /* rdx = the slot of this CPU; inside a section only. */
 .macro SLOT area, slots
 	movslq	EDDY_RSEQ_CPU(\area), %rdx
@@ -67,7 +73,11 @@
 .endm
 
 	.hidden	eddy_fast
+#ifndef EDDY_DYNAMIC_TLS
 	.hidden	eddy_area
+	.hidden	eddy_prof_left
+#endif
+	.hidden	eddy_classes
 	.hidden	eddy_free
 	.hidden	eddy_malloc
 	.hidden	eddy_new
@@ -77,17 +87,23 @@
 /*
  * malloc and operator new: the size in rdi.
  *   row = rows[(size + 7) / 8]; pop(row); a miss jumps to \slow.
+ * While allocations are counted:
+ *   left -= class size; below 0, \slow takes a sample.
  */
 .macro ALLOCATE name, slow
 	.hidden	\slow
 FUNCTION \name
-	cmpq	$EDDY_ROW_MAX_ASM, %rdi
-	ja	\slow
+#ifdef EDDY_DYNAMIC_TLS
+	jmp	\slow
+#else
+	cmpq	eddy_fast+EDDY_FAST_BELOW(%rip), %rdi
+	jae	.Lcounted_\name
 	leaq	7(%rdi), %rax
 	shrq	$3, %rax
 	addq	eddy_fast+EDDY_FAST_ROWS(%rip), %rax
 	movzbl	(%rax), %esi
 	shll	$4, %esi
+.Lrow_\name:
 	movq	eddy_area@gottpoff(%rip), %rcx
 	movq	%fs:(%rcx), %rcx
 	testq	%rcx, %rcx
@@ -103,6 +119,21 @@ FUNCTION \name
 	movl	%ecx, EDDY_ROW_CUR(%rdx,%rsi)
 	END \name, \slow
 	ret
+.Lcounted_\name:
+	cmpq	$EDDY_ROW_MAX_ASM, %rdi
+	ja	\slow
+	leaq	7(%rdi), %rax
+	shrq	$3, %rax
+	addq	eddy_fast+EDDY_FAST_ROWS(%rip), %rax
+	movzbl	(%rax), %esi
+	shll	$EDDY_LG_CLASS, %esi
+	leaq	eddy_classes(%rip), %rcx
+	movl	EDDY_CLASS_SIZE(%rcx,%rsi), %eax
+	movq	eddy_prof_left@gottpoff(%rip), %rcx
+	subq	%rax, %fs:(%rcx)
+	js	\slow
+	jmp	.Lrow_\name
+#endif
 ENDFUNCTION \name
 .endm
 
@@ -112,6 +143,9 @@ ENDFUNCTION \name
  */
 	.hidden	eddy_free_slow
 FUNCTION eddy_free
+#ifdef EDDY_DYNAMIC_TLS
+	jmp	eddy_free_slow
+#else
 	movq	%rdi, %rax
 	subq	eddy_fast+EDDY_FAST_BASE(%rip), %rax
 	shrq	$EDDY_LG_PAGE_ASM, %rax
@@ -133,6 +167,7 @@ FUNCTION eddy_free
 	movl	%ecx, EDDY_ROW_CUR(%rdx,%rsi)
 	END eddy_free, eddy_free_slow
 	ret
+#endif
 ENDFUNCTION eddy_free
 
 	ALLOCATE eddy_malloc, eddy_malloc_slow
@@ -164,6 +199,24 @@ FUNCTION eddy_section_pop
 	xorl	%eax, %eax
 	ret
 ENDFUNCTION eddy_section_pop
+
+/* int eddy_section_pop_at(area rdi, slots rsi, row edx, void **ret rcx) */
+	.hidden	eddy_section_pop_at
+FUNCTION eddy_section_pop_at
+	movl	%edx, %r8d
+	BEGIN pop_at, %rdi
+	SLOT	%rdi, %rsi
+	movl	EDDY_ROW_CUR(%rdx,%r8), %eax
+	cmpl	EDDY_ROW_BEG(%rdx,%r8), %eax
+	jbe	.Lfail
+	movq	-8(%rdx,%rax), %r9
+	subl	$8, %eax
+	movl	%eax, EDDY_ROW_CUR(%rdx,%r8)
+	END pop_at, .Laborted
+	movq	%r9, (%rcx)
+	xorl	%eax, %eax
+	ret
+ENDFUNCTION eddy_section_pop_at
 
 /* int eddy_section_push(area rdi, slots rsi, row edx, void *p rcx) */
 	.hidden	eddy_section_push
