@@ -27,8 +27,9 @@ headers = $(made) $(wildcard $(SRC)/lib/*/*.h $(SRC)/numa/*.h \
 	$(SRC)/include/*/*.h $(SRC)/tests/*.h $(SRC)/tests/vm/*.h \
 	$(SRC)/stress/*.h)
 
-lib_sources = $(wildcard $(SRC)/lib/*/*.c $(SRC)/numa/*.c) \
-	$(wildcard $(SRC)/lib/arch/aarch64/*.S)
+# lib/urcu is a library of its own, and needs liburcu for arm64.
+lib_sources = $(filter-out $(SRC)/lib/urcu/%,$(wildcard $(SRC)/lib/*/*.c)) \
+	$(wildcard $(SRC)/numa/*.c $(SRC)/lib/arch/aarch64/*.S)
 lib_objects = $(patsubst $(SRC)/%,$(OUT)/%.o,$(lib_sources))
 
 tests = $(notdir $(basename $(wildcard $(SRC)/tests/front_*.c \
