@@ -83,7 +83,8 @@ build(struct eddy_heap *h, uint32_t home, uint32_t node, int *refused)
 	eddy_idset_shape(&hints, h->n_segments * (uint32_t)EDDY_SEGMENT_CHUNKS,
 	    EDDY_N_HINTS);
 	eddy_idset_shape(&segment_hints, h->n_segments, EDDY_RUN_BUCKETS);
-	fixed += level_bytes(&hints, 1) + level_bytes(&segment_hints, 0);
+	fixed += level_bytes(&hints, 1) + level_bytes(&segment_hints, 0) +
+		 eddy_segments_bytes(h);
 	/* What is opened later shares no OS page with what is open now. */
 	fixed = eddy_align_up(fixed, eddy_os_page_size());
 	p = lay_ground(
@@ -96,7 +97,8 @@ build(struct eddy_heap *h, uint32_t home, uint32_t node, int *refused)
 	a->segment_hints = segment_hints;
 	p = lay_levels(
 	    &a->hints, 1, p + eddy_align_up(sizeof(*a), EDDY_CACHELINE));
-	(void)lay_levels(&a->segment_hints, 0, p);
+	p = lay_levels(&a->segment_hints, 0, p);
+	a->segments = (_Atomic uint64_t *)(void *)p;
 	a->pages = (struct eddy_runset){
 	    .hints = &a->hints,
 	    .first_kind = EDDY_HINT_RUNS,

@@ -230,6 +230,13 @@ struct eddy_arena {
 	/* Constant from HEAP-R3 on. */
 	struct eddy_idset hints;         /* over chunk numbers */
 	struct eddy_idset segment_hints; /* over segment numbers */
+	/*
+	 * A bit a segment: those whose dirty pages are counted with it, so all
+	 * that it owns, and what it had last.
+	 * W: who has the segment in hand, by RMW.  R: any CPU.
+	 * O: none: the segment's own words tell.
+	 */
+	_Atomic uint64_t *segments;
 	struct eddy_runset pages;
 	struct eddy_runset chunks;
 	uint32_t number;

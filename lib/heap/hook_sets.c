@@ -417,10 +417,32 @@ is_of_thp(struct eddy_arena *a)
 	       (eddy_load_relaxed(&a->sets) & EDDY_ARENA_THP) != 0;
 }
 
+static int
+collapse_segment(struct eddy_heap *h, uint32_t segment)
+{
+	struct eddy_segment *s = &h->segments[segment];
+	uint32_t chunk = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
+	int result = 0;
+
+	for (unsigned w = 0; w < EDDY_RUNMAP_WORDS; w++, chunk += 64) {
+		/* SEG-A3: pairs with SEG-R3. */
+		uint64_t bits = eddy_load_acquire(&s->map.ready[w]);
+		int err;
+
+		for (uint64_t b = bits; b != 0; b &= b - 1)
+			if (!is_touched(h, s, chunk + eddy_ctz64(b)))
+				bits &= ~(b & -b);
+		err = collapse_word(h, chunk, bits);
+		if (err != 0)
+			result = err;
+	}
+	return result;
+}
+
 int
 eddy_hook_set_collapse(struct eddy_heap *h, struct eddy_arena *a)
 {
-	size_t n = eddy_segments_readable();
+	uint32_t i = eddy_segment_from(a, 0);
 	int result = 0;
 
 	if (!is_of_thp(a))
@@ -428,20 +450,11 @@ eddy_hook_set_collapse(struct eddy_heap *h, struct eddy_arena *a)
 	/* Nothing to be done: it has none, or its parent has. */
 	if (!eddy_backing_here(&a->backing))
 		return 0;
-	for (uint32_t k = 0; k < n * EDDY_RUNMAP_WORDS; k++) {
-		struct eddy_segment *s = &h->segments[k / EDDY_RUNMAP_WORDS];
-		uint64_t bits;
-		int err;
+	for (; i != EDDY_ID_NONE; i = eddy_segment_from(a, i + 1)) {
+		/* What has gone meanwhile is refused. */
+		int err =
+		    eddy_segment_is_of(h, i, a) ? collapse_segment(h, i) : 0;
 
-		/* relaxed: a guess; what has gone meanwhile is refused. */
-		if (eddy_load_relaxed(&s->map.owner) != a->number)
-			continue;
-		/* SEG-A3: pairs with SEG-R3. */
-		bits = eddy_load_acquire(&s->map.ready[k % EDDY_RUNMAP_WORDS]);
-		for (uint64_t b = bits; b != 0; b &= b - 1)
-			if (!is_touched(h, s, k * 64 + eddy_ctz64(b)))
-				bits &= ~(b & -b);
-		err = collapse_word(h, k * 64, bits);
 		if (err != 0)
 			result = err;
 	}

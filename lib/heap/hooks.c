@@ -1156,12 +1156,12 @@ end_segment(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
 void
 eddy_hooks_end(struct eddy_heap *h, struct eddy_arena *a)
 {
-	size_t n = eddy_segments_readable();
+	uint32_t i = eddy_segment_from(a, 0);
 
 	/* A child that does not have it: nobody gets these segments again. */
 	if (!eddy_backing_here(&a->backing))
-		n = 0;
-	for (uint32_t i = 0; i < n; i++) {
+		return;
+	for (; i != EDDY_ID_NONE; i = eddy_segment_from(a, i + 1)) {
 		/* relaxed: a guess, and in hand. */
 		if (eddy_load_relaxed(&h->segments[i].tied) != a->number ||
 		    !eddy_segment_claim_at(h, i))
@@ -1175,9 +1175,9 @@ eddy_hooks_end(struct eddy_heap *h, struct eddy_arena *a)
 bool
 eddy_hooks_left(struct eddy_heap *h, struct eddy_arena *a)
 {
-	size_t n = eddy_segments_readable();
+	uint32_t i = eddy_hooked(a) ? eddy_segment_from(a, 0) : EDDY_ID_NONE;
 
-	for (uint32_t i = 0; eddy_hooked(a) && i < n; i++)
+	for (; i != EDDY_ID_NONE; i = eddy_segment_from(a, i + 1))
 		/* relaxed: what is in hand of a purge stays tied. */
 		if (eddy_load_relaxed(&h->segments[i].tied) == a->number)
 			return true;

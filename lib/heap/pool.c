@@ -592,15 +592,15 @@ each_in_chunk(struct eddy_heap *h, struct eddy_arena *a, uint32_t chunk,
 static size_t
 each_slab(struct eddy_heap *h, struct eddy_arena *a, each *fn, uint32_t number)
 {
-	size_t n = eddy_segments_readable();
+	uint32_t i = eddy_segment_from(a, 0);
 	size_t sum = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	for (; i != EDDY_ID_NONE; i = eddy_segment_from(a, i + 1)) {
 		struct eddy_segment *s = &h->segments[i];
-		uint32_t first = (uint32_t)(i * EDDY_SEGMENT_CHUNKS);
+		uint32_t first = i * (uint32_t)EDDY_SEGMENT_CHUNKS;
 
-		/* relaxed: a guess; what is taken is checked. */
-		if (eddy_load_relaxed(&s->map.owner) != a->number)
+		/* What is taken is checked. */
+		if (!eddy_segment_is_of(h, i, a))
 			continue;
 		for (unsigned k = 0; k < EDDY_SEGMENT_CHUNKS; k++) {
 			/* SEG-A3: pairs with SEG-R3: its descriptor is
@@ -610,7 +610,7 @@ each_slab(struct eddy_heap *h, struct eddy_arena *a, each *fn, uint32_t number)
 				    k % 64 &
 				1) == 0)
 				continue;
-			/* relaxed: as above. */
+			/* relaxed: a guess, as above. */
 			if (eddy_load_relaxed(
 				&h->chunks[first + k].map.owner) == a->number)
 				sum +=

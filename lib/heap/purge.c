@@ -367,10 +367,14 @@ retire_spares(struct eddy_heap *h, uint32_t arena)
 	/* relaxed: one that is made just now has nothing to give. */
 	uint32_t n = eddy_load_relaxed(&h->n_arenas);
 
+	if (arena != 0) {
+		eddy_chunk_retire_spare(h, eddy_arena_at(h, arena));
+		return;
+	}
 	for (uint32_t i = 1; i <= n && i <= EDDY_MAX_ARENAS; i++) {
 		struct eddy_arena *a = eddy_arena_at(h, i);
 
-		if (a != NULL && (arena == 0 || i == arena))
+		if (a != NULL)
 			eddy_chunk_retire_spare(h, a);
 	}
 }
@@ -425,6 +429,27 @@ purge_level(struct eddy_heap *h, struct eddy_purge *p, enum level level,
 	p->kind = kind;
 }
 
+/* The segment that comes below chunk `end`; what is not of the purge's arena is
+ * passed by.  false: there is none. */
+static bool
+next_segment(struct eddy_heap *h, const struct eddy_purge *p, uint32_t *end,
+    uint32_t *ret)
+{
+	const uint32_t n = (uint32_t)EDDY_SEGMENT_CHUNKS;
+
+	if (*end == 0)
+		return false;
+	*ret = (*end - 1) / n;
+	if (p->arena == 0)
+		return true;
+	*ret = eddy_segment_below(eddy_arena_at(h, p->arena), *ret + 1);
+	if (*ret == EDDY_ID_NONE)
+		return false;
+	if (*end > (*ret + 1) * n)
+		*end = (*ret + 1) * n;
+	return true;
+}
+
 static void
 go_on(struct eddy_heap *h, struct eddy_purge *p)
 {
@@ -436,15 +461,17 @@ go_on(struct eddy_heap *h, struct eddy_purge *p)
 
 	if (enough(p))
 		return;
+	/* It has never had memory. */
+	if (p->arena != 0 && eddy_arena_at(h, p->arena) == NULL)
+		return;
 	if (p->cursor == 0 && p->want >= EDDY_CHUNK)
 		retire_spares(h, p->arena);
 	if (end == 0 || end > n)
 		end = n;
-	for (; level < n_levels; level++, end = n)
-		while (end > 0) {
-			uint32_t segment =
-			    (end - 1) / (uint32_t)EDDY_SEGMENT_CHUNKS;
+	for (; level < n_levels; level++, end = n) {
+		uint32_t segment;
 
+		while (next_segment(h, p, &end, &segment)) {
 			purge_level(h, p, (enum level)level, segment, end);
 			end = segment * (uint32_t)EDDY_SEGMENT_CHUNKS;
 			if (!enough(p))
@@ -457,6 +484,7 @@ go_on(struct eddy_heap *h, struct eddy_purge *p)
 			p->cursor = (uint64_t)level << 32 | end;
 			return;
 		}
+	}
 	p->cursor = 0;
 }
 
@@ -465,12 +493,13 @@ static void
 end_ended(struct eddy_heap *h, uint32_t arena)
 {
 	/* relaxed: a guess. */
-	uint32_t n = eddy_load_relaxed(&h->n_arenas);
+	uint32_t n = arena != 0 ? arena : eddy_load_relaxed(&h->n_arenas);
 
-	for (uint32_t i = 1; i <= n && i <= EDDY_MAX_ARENAS; i++) {
+	for (uint32_t i = arena != 0 ? arena : 1;
+	     i <= n && i <= EDDY_MAX_ARENAS; i++) {
 		struct eddy_arena *a = eddy_arena_at(h, i);
 
-		if (a != NULL && (arena == 0 || i == arena) && eddy_hooked(a) &&
+		if (a != NULL && eddy_hooked(a) &&
 		    eddy_arena_phase(a) == EDDY_ARENA_ENDED)
 			eddy_hooks_end(h, a);
 	}

@@ -79,13 +79,6 @@ is_ready(struct eddy_heap *h, uint32_t segment, unsigned pos)
 	       1;
 }
 
-static bool
-is_owner(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
-{
-	/* relaxed: a guess, or pinned. */
-	return eddy_load_relaxed(&h->segments[segment].map.owner) == a->number;
-}
-
 static void
 empty_segment(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
 {
@@ -98,7 +91,7 @@ empty_segment(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
 		if (!pinned)
 			pinned = eddy_runset_claim_in(
 			    &a->chunks, segment, 1, 1, EDDY_WANT_DIRTY, &pin);
-		if (!is_owner(h, a, segment))
+		if (!eddy_segment_is_of(h, segment, a))
 			break;
 		if (first + i < h->n_chunks && is_ready(h, segment, i))
 			empty_chunk(h, a, first + i);
@@ -110,11 +103,11 @@ empty_segment(struct eddy_heap *h, struct eddy_arena *a, uint32_t segment)
 static void
 empty(struct eddy_heap *h, struct eddy_arena *a)
 {
-	size_t n = eddy_segments_readable();
+	uint32_t i = eddy_segment_from(a, 0);
 
 	(void)eddy_explicit_sweep(h, a);
-	for (uint32_t i = 0; i < n; i++)
-		if (is_owner(h, a, i))
+	for (; i != EDDY_ID_NONE; i = eddy_segment_from(a, i + 1))
+		if (eddy_segment_is_of(h, i, a))
 			empty_segment(h, a, i);
 }
 
@@ -218,10 +211,10 @@ begin(struct eddy_heap *h, struct eddy_arena *a, uint32_t node)
 static bool
 has_segments(struct eddy_heap *h, struct eddy_arena *a)
 {
-	size_t n = eddy_segments_readable();
+	uint32_t i = eddy_segment_from(a, 0);
 
-	for (uint32_t i = 0; i < n; i++)
-		if (is_owner(h, a, i))
+	for (; i != EDDY_ID_NONE; i = eddy_segment_from(a, i + 1))
+		if (eddy_segment_is_of(h, i, a))
 			return true;
 	return false;
 }

@@ -305,13 +305,57 @@ dirty_now(struct eddy_heap *h, uint32_t chunk)
 	return dirty_in(h, chunk);
 }
 
+/* ------------------------------------------------------------------ */
+/* What is an arena's */
+
+static uint64_t
+segment_bit(uint32_t segment)
+{
+	return (uint64_t)1 << segment % 64;
+}
+
+uint32_t
+eddy_segment_from(struct eddy_arena *a, uint32_t at)
+{
+	uint32_t limit = (uint32_t)eddy_segments_readable();
+
+	while (at < limit) {
+		/* relaxed: it is looked at then. */
+		uint64_t w =
+		    eddy_load_relaxed(&a->segments[at / 64]) >> at % 64;
+
+		if (w != 0) {
+			at += eddy_ctz64(w);
+			return at < limit ? at : EDDY_ID_NONE;
+		}
+		at = (at / 64 + 1) * 64;
+	}
+	return EDDY_ID_NONE;
+}
+
+uint32_t
+eddy_segment_below(struct eddy_arena *a, uint32_t at)
+{
+	while (at > 0) {
+		uint32_t i = (at - 1) / 64;
+		/* relaxed: it is looked at then. */
+		uint64_t w = eddy_load_relaxed(&a->segments[i]) &
+			     eddy_mask(0, at - i * 64);
+
+		if (w != 0)
+			return i * 64 + eddy_log2(w);
+		at = i * 64;
+	}
+	return EDDY_ID_NONE;
+}
+
 int64_t
 eddy_segments_dirty(struct eddy_heap *h, struct eddy_arena *a)
 {
-	size_t limit = eddy_segments_readable();
+	uint32_t i = eddy_segment_from(a, 0);
 	int64_t sum = 0;
 
-	for (uint32_t i = 0; i < limit; i++) {
+	for (; i != EDDY_ID_NONE; i = eddy_segment_from(a, i + 1)) {
 		if (counted(h, i) != a)
 			continue;
 		for (unsigned c = 0; c < valid_chunks(h, i); c++)
@@ -336,7 +380,8 @@ eddy_chunk_unmuzzy(struct eddy_heap *h, uint32_t chunk)
 	    &counted(h, segment)->reclaim.muzzy, -dirty_in(h, chunk));
 }
 
-/* The dirty pages of a segment in hand are counted with another arena. */
+/* The dirty pages of a segment in hand are counted with another arena.  It can
+ * be found there from now on. */
 static void
 count_with(struct eddy_heap *h, uint32_t segment, struct eddy_arena *a)
 {
@@ -356,6 +401,11 @@ count_with(struct eddy_heap *h, uint32_t segment, struct eddy_arena *a)
 		(void)eddy_add_relaxed(&a->reclaim.backed, n);
 	}
 	eddy_store_relaxed(&segment_at(h, segment)->counted, a->number);
+	/* relaxed, both: bits of a segment in hand; others share the word. */
+	(void)eddy_or_relaxed(&a->segments[segment / 64], segment_bit(segment));
+	if (old != NULL)
+		(void)eddy_and_relaxed(
+		    &old->segments[segment / 64], ~segment_bit(segment));
 }
 
 /* ------------------------------------------------------------------ */
@@ -845,15 +895,14 @@ static bool
 search_segments(struct eddy_heap *h, struct eddy_arena *a, unsigned n,
     unsigned align, enum eddy_run_want want, struct eddy_run *ret)
 {
-	size_t limit = eddy_segments_readable();
+	uint32_t i = eddy_segment_from(a, 0);
 
-	for (ret->id = 0; ret->id < limit; ret->id++) {
-		struct eddy_runmap *m = &segment_at(h, ret->id)->map;
-
-		/* relaxed: a claimer checks it again. */
-		if (eddy_load_relaxed(&m->owner) == a->number &&
+	for (; i != EDDY_ID_NONE; i = eddy_segment_from(a, i + 1)) {
+		ret->id = i;
+		/* A claimer checks it again. */
+		if (eddy_segment_is_of(h, i, a) &&
 		    eddy_runset_claim_in(
-			&a->chunks, ret->id, n, align, want, &ret->pos))
+			&a->chunks, i, n, align, want, &ret->pos))
 			return true;
 	}
 	return false;

@@ -129,6 +129,32 @@ int64_t eddy_chunks_missing(struct eddy_heap *h, uint32_t chunk, uint32_t n);
 /* Marks the dirty ones of n chunks in hand muzzy: the kernel may take them. */
 void eddy_chunks_lazy(struct eddy_heap *h, uint32_t chunk, uint32_t n);
 
+/*
+ * eddy_segment_from, eddy_segment_below - the lowest segment from `at` on, the
+ * highest below it, that is the arena's or was last: nothing of the arena's is
+ * in others.
+ *
+ * Returns: EDDY_ID_NONE: there are no more.
+ */
+uint32_t eddy_segment_from(struct eddy_arena *a, uint32_t at);
+uint32_t eddy_segment_below(struct eddy_arena *a, uint32_t at);
+
+/* Bytes of an arena's bits of its segments. */
+static inline size_t
+eddy_segments_bytes(const struct eddy_heap *h)
+{
+	return ((size_t)h->n_segments + 63) / 64 * sizeof(uint64_t);
+}
+
+/* Whether the arena owns it: of segments not in hand, a guess. */
+static inline bool
+eddy_segment_is_of(
+    struct eddy_heap *h, uint32_t segment, const struct eddy_arena *a)
+{
+	/* relaxed: pinned by chunks in hand, else a guess. */
+	return eddy_load_relaxed(&h->segments[segment].map.owner) == a->number;
+}
+
 /* Pages with dirty bits that are counted with the arena; a guess while others
  * work. */
 int64_t eddy_segments_dirty(struct eddy_heap *h, struct eddy_arena *a);

@@ -81,17 +81,16 @@ eddy_warm_prefault(struct eddy_heap *h, struct eddy_arena *a, size_t bytes)
 unsigned
 eddy_warm_chunks(struct eddy_heap *h, struct eddy_arena *a)
 {
-	size_t limit = eddy_segments_readable();
+	uint32_t i = eddy_segment_from(a, 0);
 	unsigned n = 0;
 
-	for (size_t i = 0; i < limit; i++) {
+	for (; i != EDDY_ID_NONE; i = eddy_segment_from(a, i + 1)) {
 		struct eddy_segment *s = &h->segments[i];
 
-		/* relaxed, all: a guess. */
-		if (eddy_load_relaxed(&s->map.owner) != a->number)
+		if (!eddy_segment_is_of(h, i, a))
 			continue;
 		for (unsigned w = 0; w < EDDY_RUNMAP_WORDS; w++) {
-			/* relaxed: as above. */
+			/* relaxed, both: a guess. */
 			n += (unsigned)__builtin_popcountll(
 			    eddy_load_relaxed(&s->map.free[w]) &
 			    eddy_load_relaxed(&s->map.dirty[w]));
