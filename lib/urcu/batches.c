@@ -163,3 +163,37 @@ eddy_deferred_take(eddy_deferred_stack *stack)
 	}
 	return 0;
 }
+
+void
+eddy_deferred_find(struct eddy_deferred_store *s, eddy_deferred_stack *stack)
+{
+	/* relaxed, all: there are no others. */
+	uint32_t at = eddy_deferred_top(eddy_load_relaxed(stack));
+
+	while (at != 0) {
+		struct eddy_deferred *b = eddy_deferred_at(s, at);
+
+		eddy_store_relaxed(&b->found, 1);
+		at = eddy_load_relaxed(&b->next);
+	}
+}
+
+uint32_t
+eddy_deferred_adopt(struct eddy_deferred_store *s, size_t (*size)(void *))
+{
+	/* relaxed, all: there are no others. */
+	uint32_t n = eddy_load_relaxed(&s->n);
+	uint32_t first = 0;
+
+	for (uint32_t at = 1; at <= n; at++) {
+		struct eddy_deferred *b = eddy_deferred_at(s, at);
+
+		if (eddy_load_relaxed(&b->found) == 0) {
+			eddy_deferred_close(b, size);
+			eddy_store_relaxed(&b->next, first);
+			first = at;
+		}
+		eddy_store_relaxed(&b->found, 0);
+	}
+	return first;
+}

@@ -15,14 +15,21 @@
  * A batch is a row of independent places.  An *open* one has empty places, and
  * putting is one CAS of an empty place; no index is drawn, so nobody can leave
  * a hole that others would wait for.  Closing fills what is empty: from then on
- * no CAS can succeed, and the places are only read.  They stay full when the
- * batch is free again, until it is opened anew: a late CAS fails, so no object
- * can come to lie in a batch that is nowhere.
+ * no CAS can succeed.  Who frees an object marks its place as closed without
+ * one before he does.  Places stay full when the batch is free again, until it
+ * is opened anew: a late CAS fails, so no object can come to lie in a batch
+ * that is nowhere.
+ *
+ * So what a batch holds is told by its places alone, at each instant, and a
+ * forked child finds what its parent's other threads had in hand: all batches
+ * that are on no stack and no lane (eddy_deferred_adopt).
  *
  * Invariants
  *   I-URCU-1  a batch on a stack has no empty place
  *   I-URCU-2  an open batch is the newest of a CPU, or in the hand of the one
  *             who is about to make it that
+ *   I-URCU-3  an object that is handed over and not yet freed is in a place of
+ *             one batch, but for one that is being freed just now
  *
  * Order pairs
  *   URCU-R1 -> URCU-A1  the program's writes before an object was handed over,
@@ -53,6 +60,8 @@ struct eddy_deferred {
 	 * W: who has the batch in hand.  R: any thread.  O: URCU-R2 -> URCU-A2.
 	 */
 	_Atomic uint32_t n;
+	/* Found on a stack.  W, R: fork's child.  O: none: it is alone. */
+	_Atomic uint32_t found;
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t since;
 	/* NULL: empty; EDDY_DEFERRED_EMPTY: closed without an object.
@@ -142,5 +151,18 @@ uint32_t eddy_deferred_pop(
 
 /* All that is on the stack, as a chain; 0: nothing. */
 uint32_t eddy_deferred_take(eddy_deferred_stack *stack);
+
+/* Remembers the batches of a stack for eddy_deferred_adopt. */
+void eddy_deferred_find(
+    struct eddy_deferred_store *s, eddy_deferred_stack *stack);
+
+/*
+ * eddy_deferred_adopt - a chain of all batches but those that were
+ * found, closed; forgets what was found.  0: there is none.
+ *
+ * Pre: no other thread, nothing in the caller's hand: in a forked child.
+ */
+uint32_t eddy_deferred_adopt(
+    struct eddy_deferred_store *s, size_t (*size)(void *));
 
 #endif /* EDDY_URCU_BATCHES_H */

@@ -178,9 +178,8 @@ work(struct eddy_room *r, unsigned i)
 	first = eddy_deferred_take(&r->full);
 	if (first != 0) {
 		any = true;
-		/* ROOM-R3: pairs with ROOM-A3 of a forked child. */
-		(void)eddy_xchg_seq_cst(&me->taken, first);
 		/* relaxed, all: statistics. */
+		eddy_store_relaxed(&me->taken, first);
 		eddy_store_relaxed(&me->oldest, oldest_of(r, first));
 		eddy_store_relaxed(&me->since, eddy_os_milliseconds_coarse());
 		if (i + 1 < EDDY_URCU_HELPERS && eddy_room_beyond(r, 2) &&
@@ -192,8 +191,7 @@ work(struct eddy_room *r, unsigned i)
 			park();
 		}
 		eddy_store_relaxed(&me->since, 0);
-		/* ROOM-R3: as above. */
-		(void)eddy_xchg_seq_cst(&me->taken, 0);
+		eddy_store_relaxed(&me->taken, 0);
 		eddy_deferred_push_chain(&r->store, &r->ripe, first);
 	}
 	while (eddy_room_free_ripe(r, FREED_AT_ONCE) != 0)
@@ -341,8 +339,6 @@ inherit(struct eddy_room *r)
 		struct eddy_helper *h = &r->helper[i];
 
 		/* relaxed, all: there are no others. */
-		eddy_deferred_push_chain(
-		    &r->store, &r->full, eddy_load_relaxed(&h->taken));
 		was_inside = was_inside || eddy_load_relaxed(&h->inside) != 0;
 		eddy_store_relaxed(&h->taken, 0);
 		eddy_store_relaxed(&h->inside, 0);
@@ -353,11 +349,8 @@ inherit(struct eddy_room *r)
 	}
 	/* relaxed: as above. */
 	eddy_store_relaxed(&r->barring, 0);
-	for (uint32_t i = 0; i <= r->lane_mask; i++) {
-		/* relaxed: as above. */
-		eddy_store_relaxed(&r->lanes[i].in_hand, 0);
-	}
 	eddy_room_sweep(r);
+	eddy_room_adopt(r);
 	if (!reads)
 		eddy_deferred_push_chain(
 		    &r->store, &r->ripe, eddy_deferred_take(&r->full));
@@ -523,6 +516,7 @@ eddy_helper_bar(struct eddy_room *r)
 	struct eddy_helper *me = &r->helper[EDDY_URCU_HELPERS];
 	uint32_t first;
 
+	eddy_hand_begin();
 	enter(r, me);
 	first = eddy_deferred_take(&r->full);
 	if (first != 0) {
@@ -541,6 +535,7 @@ eddy_helper_bar(struct eddy_room *r)
 		;
 	/* ROOM-R3: what it had is freed. */
 	eddy_store_release(&r->barring, 0);
+	eddy_hand_end();
 }
 
 void

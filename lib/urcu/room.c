@@ -19,6 +19,7 @@
 /* glibc's registration, from 2.35 on. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
+_Thread_local uint32_t eddy_in_hand;
 /* eddy serves malloc: its free may be called wherever put may.
  * W: the constructor.  R: any thread. */
 static bool is_eddy;
@@ -192,6 +193,24 @@ size_of(void *p)
 	return malloc_usable_size(p);
 }
 
+void
+eddy_room_adopt(struct eddy_room *r)
+{
+	/* A handler that has interrupted us: what is in our hand is nobody
+	 * else's, and cannot be told from what was in others'. */
+	if (eddy_in_hand != 0)
+		return;
+	for (uint32_t i = 0; i <= r->lane_mask; i++) {
+		/* relaxed: there are no others. */
+		eddy_store_relaxed(&r->lanes[i].in_hand, 0);
+	}
+	eddy_deferred_find(&r->store, &r->full);
+	eddy_deferred_find(&r->store, &r->ripe);
+	eddy_deferred_find(&r->store, &r->store.free);
+	eddy_deferred_push_chain(
+	    &r->store, &r->full, eddy_deferred_adopt(&r->store, size_of));
+}
+
 /* ------------------------------------------------------------------ */
 /* Batches */
 
@@ -214,11 +233,13 @@ sweep(struct eddy_room *r, struct eddy_lane *lane)
 
 	if (eddy_deferred_top(open) == 0)
 		return;
+	eddy_hand_begin();
 	/* ROOM-R3: pairs with ROOM-A3 of a barrier. */
 	(void)eddy_add_release(&lane->in_hand, 1);
 	/* ROOM-A2: the batch.  ROOM-R2: nothing.  Who was faster has it. */
 	if (eddy_cas_acq_rel(&lane->open, &open, ((open >> 32) + 1) << 32))
 		publish(r, eddy_deferred_top(open));
+	eddy_hand_end();
 	/* ROOM-R3: it is on the stack. */
 	(void)eddy_add_release(&lane->in_hand, (uint32_t)-1);
 }
@@ -253,8 +274,12 @@ free_batch(struct eddy_room *r, uint32_t number)
 		/* relaxed: ordered by what took the batch. */
 		void *p = eddy_load_relaxed(&b->place[i]);
 
-		if (p != EDDY_DEFERRED_EMPTY)
-			free(p);
+		if (p == EDDY_DEFERRED_EMPTY)
+			continue;
+		/* relaxed: a child that is forked now loses it, and frees the
+		 * rest. */
+		eddy_store_relaxed(&b->place[i], EDDY_DEFERRED_EMPTY);
+		free(p);
 	}
 	count_out(r, b);
 	eddy_deferred_push(&r->store, &r->store.free, number);
@@ -265,6 +290,7 @@ eddy_room_free_ripe(struct eddy_room *r, unsigned n)
 {
 	unsigned done = 0;
 
+	eddy_hand_begin();
 	while (done < n) {
 		uint32_t number = eddy_deferred_pop(&r->store, &r->ripe);
 
@@ -273,6 +299,7 @@ eddy_room_free_ripe(struct eddy_room *r, unsigned n)
 		free_batch(r, number);
 		done++;
 	}
+	eddy_hand_end();
 	return done;
 }
 
@@ -319,12 +346,16 @@ work_off(struct eddy_room *r)
 static EDDY_NOINLINE int
 put_slow(struct eddy_room *r, struct eddy_lane *lane, uint64_t open, void *p)
 {
-	uint32_t number =
-	    eddy_deferred_open(&r->store, p, eddy_os_milliseconds_coarse());
+	uint32_t number;
 	uint32_t old = 0;
 
-	if (number == 0)
+	eddy_hand_begin();
+	number =
+	    eddy_deferred_open(&r->store, p, eddy_os_milliseconds_coarse());
+	if (number == 0) {
+		eddy_hand_end();
 		return ENOMEM;
+	}
 	/* ROOM-R3: pairs with ROOM-A3 of a barrier. */
 	(void)eddy_add_release(&lane->in_hand, 1);
 	/* ROOM-R2: the batch, and our object; DOZE-R1: as in put.  Who was
@@ -336,6 +367,7 @@ put_slow(struct eddy_room *r, struct eddy_lane *lane, uint64_t open, void *p)
 		old = number;
 	if (old != 0)
 		publish(r, old);
+	eddy_hand_end();
 	if (old != 0 && eddy_room_beyond(r, 4)) {
 		if (eddy_room_beyond(r, 1))
 			work_off(r);

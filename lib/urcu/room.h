@@ -31,7 +31,6 @@
  *   ROOM-R1 -> ROOM-A1  a room, from its builder to all
  *   ROOM-R2 -> ROOM-A2  an open batch, on its lane
  *   ROOM-R3 -> ROOM-A3  what is in a helper's or a barrier's hand, to a barrier
- *                       and to fork
  *   DOZE-R1 -> DOZE-A1  an object that is put || a helper that falls asleep:
  *                       store-load, seq_cst
  *   DOZE-R2 -> DOZE-A2  the same the other way round: that it sleeps
@@ -89,8 +88,8 @@ struct eddy_helper {
 	_Atomic uint32_t turn;
 	/* In a grace period.  W: the helper.  R: fork.  O: PAUSE-R2. */
 	_Atomic uint32_t inside;
-	/* What waits for that grace period.  W: the helper.  R: fork, in the
-	 * child; statistics.  O: ROOM-R3 -> ROOM-A3. */
+	/* What waits for that grace period.  W: the helper.  R: the barrier
+	 * after one that was killed; statistics.  O: ROOM-R3 -> ROOM-A3. */
 	_Atomic uint32_t taken;
 	/* ms when the grace period began, and of the oldest in `taken`.
 	 * W: the helper.  R: statistics.  O: none: statistics. */
@@ -144,6 +143,25 @@ struct eddy_room {
 	struct eddy_deferred_store store;
 };
 
+/* How often the thread is where it has batches in hand: more than once where
+ * signal handlers interrupt it.  A longjmp out of one leaves it above 0: then
+ * children of that thread adopt nothing. */
+extern _Thread_local uint32_t eddy_in_hand;
+
+static inline void
+eddy_hand_begin(void)
+{
+	eddy_in_hand++;
+	eddy_handler_fence();
+}
+
+static inline void
+eddy_hand_end(void)
+{
+	eddy_handler_fence();
+	eddy_in_hand--;
+}
+
 /* The room of a flavour; NULL: none yet. */
 struct eddy_room *eddy_room_find(const struct rcu_flavor_struct *flavor);
 /* The same, made if need be; NULL: no memory. */
@@ -165,6 +183,10 @@ unsigned eddy_room_free_ripe(struct eddy_room *r, unsigned n);
 
 /* Whether more waits than a share of the bound: 1 of `share`. */
 bool eddy_room_beyond(struct eddy_room *r, unsigned share);
+
+/* What is on no stack and no lane becomes full: what other threads had in hand
+ * when a child was forked, whose one thread is the caller. */
+void eddy_room_adopt(struct eddy_room *r);
 
 /* Counts anew what waits: in a child, whose one thread is the caller. */
 void eddy_room_recount(struct eddy_room *r);
