@@ -155,6 +155,54 @@ sizes(void)
 	tap_ok(aligned, "and are aligned as asked for");
 }
 
+/* ---- statistics ---- */
+
+static size_t
+stat_of(const char *name)
+{
+	uint64_t epoch = 1;
+
+	if (x.ctl("epoch", NULL, NULL, &epoch, sizeof epoch) != 0)
+		tap_bail("epoch");
+	return ctl_size("%s", name);
+}
+
+static void
+stranded(void)
+{
+	size_t bound = stat_of("eddy.stranded_bound");
+	size_t none = stat_of("eddy.stranded");
+	struct eddy_pool *p = pool_of(1000);
+	size_t live;
+	size_t before;
+
+	if (bound == 0) {
+		tap_skip("objects in caches of pools", "there are no caches");
+		pools.destroy(p);
+		return;
+	}
+	for (size_t i = 0; i < 20; i++)
+		v[i] = pools.alloc(p);
+	pools.free(p, v[19]);
+	before = stat_of("eddy.stranded");
+	live = stat_of("eddy.live");
+	for (size_t i = 0; i < 8; i++)
+		pools.free(p, v[i]);
+	tap_ok(stat_of("eddy.stranded") == before + 8192 &&
+		   stat_of("eddy.live") == live - 8192,
+	    "an object that is freed goes from live to stranded");
+	tap_ok(ctl_size("stats.arenas.%u.small.allocated",
+		   pools.arena(p) - 1) == 11264,
+	    "its arena has what is out");
+	bound = stat_of("eddy.stranded_bound");
+	tap_ok(stat_of("eddy.stranded") <= bound,
+	    "what is stranded is within its bound");
+	pools.destroy(p);
+	tap_ok(stat_of("eddy.stranded") == none &&
+		   stat_of("eddy.stranded_bound") < bound,
+	    "nothing is when the pool has ended");
+}
+
 /* ---- slots ---- */
 
 static size_t made;
@@ -629,6 +677,7 @@ all(void)
 	kinds();
 	rules();
 	sizes();
+	stranded();
 	slots();
 	shrinks();
 	two_shrinks();

@@ -5,6 +5,9 @@
  */
 #include "heap_inside.h"
 
+#include "eddy/pool.h"
+#include "lib/heap/pool.h"
+#include "lib/heap/reset.h"
 #include "lib/heap/returns.h"
 
 enum { N_CPUS = 2, MANY = 4096, IDLE_MS = 10000, ROW = 7 };
@@ -48,6 +51,21 @@ __wrap_eddy_returns_count(struct eddy_heap *heap, uint32_t place)
 {
 	kernel_interrupt(&after_rows);
 	return __real_eddy_returns_count(heap, place);
+}
+
+/* Once: what another thread does while objects of a pool are on their way. */
+static void (*at_put)(void);
+
+unsigned __real_eddy_arena_put(
+    struct eddy_heap *heap, void *const *list, unsigned n);
+unsigned __wrap_eddy_arena_put(
+    struct eddy_heap *heap, void *const *list, unsigned n);
+
+unsigned
+__wrap_eddy_arena_put(struct eddy_heap *heap, void *const *list, unsigned n)
+{
+	kernel_interrupt(&at_put);
+	return __real_eddy_arena_put(heap, list, n);
 }
 
 /* ------------------------------------------------------------------ */
@@ -422,6 +440,161 @@ test_rings(void)
 	    "batches in rings go to their slabs");
 }
 
+/* ------------------------------------------------------------------ */
+/* Pools */
+
+static struct eddy_pool *pool;
+
+static struct eddy_pool *
+new_pool(size_t size)
+{
+	struct eddy_pool_options o = EDDY_POOL_OPTIONS;
+	struct eddy_pool *p;
+
+	o.object_size = size;
+	if (eddy_pool_create(&o, &p) != 0)
+		tap_bail("no pool");
+	return p;
+}
+
+static void
+pool_take(struct eddy_pool *p, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		objects[i] = eddy_pool_alloc(p);
+		if (objects[i] == NULL)
+			tap_bail("no object");
+	}
+}
+
+static void
+pool_drop(struct eddy_pool *p, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		eddy_pool_free(p, objects[i]);
+}
+
+static void
+add(void *arg, const struct eddy_pool_cached *c)
+{
+	*(uint64_t *)arg += c->n;
+}
+
+/* Objects in caches of all pools. */
+static uint64_t
+in_pools(enum eddy_pool_part part, size_t i)
+{
+	uint64_t n = 0;
+
+	eddy_pools_tell(h, part, i, add, &n);
+	return n;
+}
+
+static uint64_t
+in_pool_rows(unsigned k)
+{
+	return in_pools(EDDY_POOL_ROWS, (size_t)cpus[k]);
+}
+
+static uint64_t
+in_pool_cells(void)
+{
+	uint64_t n = 0;
+
+	for (size_t set = 0; set < h->n_cell_sets; set++)
+		n += in_pools(EDDY_POOL_CELLS, set);
+	return n;
+}
+
+static void
+test_pools(void)
+{
+	struct eddy_pool *other = new_pool(2000);
+	uint64_t before;
+	bool kept = true;
+
+	pool = new_pool(100);
+	begin();
+	go_to(0);
+	pool_take(pool, 200);
+	pool_drop(pool, 200);
+	pool_take(other, 10);
+	pool_drop(other, 10);
+	before = in_pool_rows(0);
+	go_to(1);
+	(void)look();
+	for (unsigned i = 1; i <= 5; i++) {
+		pool_take(pool, 100);
+		pool_drop(pool, 99);
+		kept &= in_pool_rows(0) == before;
+		pass(IDLE_MS / 5 - 1);
+		atomic_store(&h->look_at, 0);
+		if (i < 5)
+			(void)look();
+	}
+	tap_ok(before != 0 && kept, "a pool's row is left alone for its time");
+	pass(5);
+	(void)look();
+	tap_ok(in_pool_rows(0) == 0 && in_pool_rows(1) != 0 &&
+		   atomic_load(&barriers[cpus[0]]) == 2 &&
+		   atomic_load(&barriers[cpus[1]]) == 0,
+	    "then rows of all pools are emptied, by one pair of barriers");
+	(void)looks_for(100 * IDLE_MS);
+	tap_ok(in_pool_rows(1) == 0 && look() == EDDY_NEVER,
+	    "until there are none, and nobody looks any more");
+	go_to(0);
+	pool_take(pool, 10);
+	pool_drop(pool, 10);
+	tap_ok(in_pool_rows(0) != 0 && look() != EDDY_NEVER,
+	    "but when a row is opened again");
+	pool_take(pool, MANY);
+	go_to(1);
+	pool_drop(pool, MANY);
+	before = in_pools(EDDY_POOL_RINGS, 0);
+	(void)looks_for(100 * IDLE_MS);
+	tap_ok(before != 0 && in_pools(EDDY_POOL_RINGS, 0) == 0 &&
+		   in_pool_rows(0) + in_pool_rows(1) == 0,
+	    "batches in a pool's ring go to their slabs");
+	eddy_pool_destroy(pool);
+	eddy_pool_destroy(other);
+}
+
+static void
+destroy_pool(void)
+{
+	eddy_pool_destroy(pool);
+	pool = NULL;
+}
+
+/* A pool that ends while objects of it are in a look's hand. */
+static void
+test_pool_ends(void)
+{
+	struct eddy_arena *a;
+	bool held;
+
+	begin();
+	pool = new_pool(100);
+	a = eddy_arena_at(h, eddy_pool_arena(pool));
+	go_to(0);
+	pool_take(pool, 200);
+	pool_drop(pool, 200);
+	go_to(1);
+	at_put = destroy_pool;
+	(void)looks_for(100 * IDLE_MS);
+	held = at_put == NULL && pool == NULL;
+	tap_ok(held && eddy_arena_phase(a) == EDDY_ARENA_ENDED &&
+		   atomic_load(&a->reclaim.active) == 0 && look() == EDDY_NEVER,
+	    "a pool that ends meanwhile is ended by who looks");
+	pool = new_pool(100);
+	pool_take(pool, MANY);
+	pool_drop(pool, MANY);
+	(void)looks_for(100 * IDLE_MS);
+	tap_ok(in_pool_rows(0) + in_pool_rows(1) == 0,
+	    "and what takes its place is a pool as any");
+	eddy_pool_destroy(pool);
+}
+
 static void
 test_refused(void)
 {
@@ -550,7 +723,7 @@ look_always(void *arg)
 			struct eddy_slot_stats *s =
 			    eddy_cache_stats(h, (unsigned)cpus[k]);
 
-			atomic_store(&s->seen_at, 0);
+			atomic_store(&s->seen.at, 0);
 		}
 		atomic_store(&h->look_at, 0);
 		atomic_store(&h->watched, 1);
@@ -603,6 +776,15 @@ cells(void)
 	atomic_store(&h->look_at, 0);
 	(void)look();
 	tap_ok(in_cells() != 0, "cells are left alone for their time");
+	begin();
+	pool = new_pool(100);
+	pool_take(pool, 300);
+	pool_drop(pool, 300);
+	tap_ok(in_pool_cells() != 0 && look() != EDDY_NEVER,
+	    "who fills a pool's cells asks for a look");
+	(void)looks_for(100 * IDLE_MS);
+	tap_ok(in_pool_cells() == 0, "which empties them, too");
+	eddy_pool_destroy(pool);
 	return tap.failed != 0;
 }
 
@@ -662,6 +844,8 @@ main(int argc, char **argv)
 	test_race();
 	test_wakes();
 	test_rings();
+	test_pools();
+	test_pool_ends();
 	test_refused();
 	test_frozen();
 	test_never();

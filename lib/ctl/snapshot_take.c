@@ -10,6 +10,7 @@
 #include "lib/heap/arena.h"
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/explicit.h"
+#include "lib/heap/pool.h"
 #include "lib/heap/reset.h"
 #include "lib/heap/wake.h"
 #include "lib/os/os.h"
@@ -21,12 +22,14 @@ struct flow {
 	uint64_t flushes;
 };
 
-/* Of one arena: chunks of its segments, and objects in caches that the program
- * created. */
+/* Of one arena: chunks of its segments, objects in caches that the program
+ * created, and what a pool's caches hold. */
 struct ground {
 	uint64_t ready; /* accessible */
 	uint64_t used;  /* of these: cut into pages, or huge blocks' */
 	uint32_t cached[EDDY_N_ROWS];
+	unsigned pool_row; /* 0: it is no pool's */
+	struct flow pool;
 };
 
 struct work {
@@ -122,6 +125,28 @@ see_explicit(void *arg, const void *p, unsigned row)
 		w->ground[a->number].cached[row]++;
 }
 
+static void
+see_pool(void *arg, const struct eddy_pool_cached *c)
+{
+	struct work *w = arg;
+	struct ground *g = &w->ground[c->arena < w->n_places ? c->arena : 0];
+
+	g->pool_row = c->row;
+	g->pool.cached += c->n;
+	g->pool.fills += c->refills;
+	g->pool.flushes += c->overflows;
+}
+
+static void
+take_pools(struct work *w)
+{
+	for (unsigned cpu = 0; w->h->sections && cpu < w->h->n_slots; cpu++)
+		eddy_pools_tell(w->h, EDDY_POOL_ROWS, cpu, see_pool, w);
+	eddy_pools_tell(w->h, EDDY_POOL_RINGS, 0, see_pool, w);
+	for (size_t set = 0; set < w->h->n_cell_sets; set++)
+		eddy_pools_tell(w->h, EDDY_POOL_CELLS, set, see_pool, w);
+}
+
 static struct flow
 flow_of(struct work *w, struct eddy_arena *a, unsigned row)
 {
@@ -130,6 +155,11 @@ flow_of(struct work *w, struct eddy_arena *a, unsigned row)
 	if (a->home < EDDY_HOME_SAMPLES)
 		f = w->flow[a->home][row];
 	f.cached += w->ground[a->number].cached[row];
+	if (row == w->ground[a->number].pool_row) {
+		f.cached += w->ground[a->number].pool.cached;
+		f.fills += w->ground[a->number].pool.fills;
+		f.flushes += w->ground[a->number].pool.flushes;
+	}
 	return f;
 }
 
@@ -408,6 +438,7 @@ eddy_snapshot_take(
 	take_caches(w);
 	take_segments(w, n_places);
 	eddy_explicit_tell(see_explicit, w);
+	take_pools(w);
 	for (uint32_t i = 1; i < n_places; i++) {
 		struct eddy_arena *a = eddy_arena_at(h, i);
 

@@ -6,6 +6,7 @@
 #include "lib/heap/cpu_cache.h"
 #include "lib/heap/explicit.h"
 #include "lib/heap/pagemap.h"
+#include "lib/heap/pool.h"
 #include "lib/heap/returns.h"
 #include "lib/os/zero.h"
 
@@ -41,8 +42,9 @@ row_count(struct eddy_heap *h, unsigned cpu, uint32_t place)
 	return cur > beg ? (cur - beg) / 8 : 0;
 }
 
-struct eddy_stats_cached
-eddy_stats_cpu_row(struct eddy_heap *h, unsigned cpu, unsigned row)
+/* Of a slot in use: but for pools. */
+static struct eddy_stats_cached
+slot_row(struct eddy_heap *h, unsigned cpu, unsigned row)
 {
 	struct eddy_slot_stats *s = eddy_cache_stats(h, cpu);
 	struct eddy_stats_cached c = {0};
@@ -52,6 +54,35 @@ eddy_stats_cpu_row(struct eddy_heap *h, unsigned cpu, unsigned row)
 	c.refills = eddy_peek(&s->row[row].refills);
 	c.overflows = eddy_peek(&s->row[row].overflows);
 	return c;
+}
+
+/* Pools' caches of one class. */
+struct pool_row {
+	struct eddy_stats_cached c;
+	unsigned row;
+};
+
+static void
+add_pool_row(void *arg, const struct eddy_pool_cached *c)
+{
+	struct pool_row *r = arg;
+
+	if (c->row != r->row)
+		return;
+	r->c.n_cached += c->n;
+	r->c.refills += c->refills;
+	r->c.overflows += c->overflows;
+}
+
+struct eddy_stats_cached
+eddy_stats_cpu_row(struct eddy_heap *h, unsigned cpu, unsigned row)
+{
+	struct pool_row r = {.row = row};
+
+	if (eddy_cache_slot_used(h, cpu))
+		r.c = slot_row(h, cpu, row);
+	eddy_pools_tell(h, EDDY_POOL_ROWS, cpu, add_pool_row, &r);
+	return r.c;
 }
 
 static struct eddy_stats_cached
@@ -74,17 +105,29 @@ add_cache(struct eddy_stats_cache *t, struct eddy_stats_cached c, unsigned row)
 	t->overflows += c.overflows;
 }
 
+static void
+add_pool_cache(void *arg, const struct eddy_pool_cached *c)
+{
+	const struct eddy_stats_cached one = {c->n, c->refills, c->overflows};
+
+	add_cache(arg, one, c->row);
+}
+
 bool
 eddy_stats_cpu(struct eddy_heap *h, unsigned cpu, struct eddy_stats_cache *ret)
 {
-	if (h == NULL || !h->sections || cpu >= h->n_slots ||
-	    !eddy_cache_slot_used(h, cpu))
+	bool used;
+
+	if (h == NULL || !h->sections || cpu >= h->n_slots)
 		return false;
+	used = eddy_cache_slot_used(h, cpu);
 	*ret = (struct eddy_stats_cache){0};
-	for (unsigned row = 1; row < EDDY_N_ROWS; row++)
-		add_cache(ret, eddy_stats_cpu_row(h, cpu, row), row);
-	ret->aborts = eddy_peek(&eddy_cache_stats(h, cpu)->aborts);
-	return true;
+	for (unsigned row = 1; used && row < EDDY_N_ROWS; row++)
+		add_cache(ret, slot_row(h, cpu, row), row);
+	if (used)
+		ret->aborts = eddy_peek(&eddy_cache_stats(h, cpu)->aborts);
+	eddy_pools_tell(h, EDDY_POOL_ROWS, cpu, add_pool_cache, ret);
+	return used || ret->n_cached + ret->refills != 0;
 }
 
 bool
@@ -269,6 +312,41 @@ walk_cells(struct eddy_heap *h, struct eddy_stats *st)
 	}
 }
 
+/* ------------------------------------------------------------------ */
+/* Pools */
+
+struct pools {
+	struct eddy_stats *st;
+	size_t *bytes;
+};
+
+static void
+see_pool(void *arg, const struct eddy_pool_cached *c)
+{
+	struct pools *p = arg;
+	size_t size = eddy_row_size(c->row);
+
+	p->st->row[c->row].cached += c->n;
+	p->st->row[c->row].refills += c->refills;
+	p->st->row[c->row].overflows += c->overflows;
+	*p->bytes += c->n * size;
+	p->st->stranded_bound += c->most * size;
+}
+
+static void
+walk_pools(struct eddy_heap *h, struct eddy_stats *st)
+{
+	struct pools rows = {st, &st->row_bytes};
+	struct pools rings = {st, &st->ring_bytes};
+	struct pools cells = {st, &st->cell_bytes};
+
+	for (unsigned cpu = 0; h->sections && cpu < h->n_slots; cpu++)
+		eddy_pools_tell(h, EDDY_POOL_ROWS, cpu, see_pool, &rows);
+	eddy_pools_tell(h, EDDY_POOL_RINGS, 0, see_pool, &rings);
+	for (size_t set = 0; set < h->n_cell_sets; set++)
+		eddy_pools_tell(h, EDDY_POOL_CELLS, set, see_pool, &cells);
+}
+
 static void
 see_explicit(void *arg, const void *p, unsigned row)
 {
@@ -423,6 +501,7 @@ eddy_stats_complete(struct eddy_heap *h, const struct eddy_walk *w,
 	walk_slots(h, ret);
 	walk_cells(h, ret);
 	walk_explicit(ret);
+	walk_pools(h, ret);
 	walk_rings(h, ret);
 	sum_rows(ret);
 	sum_arenas(h, ret, w->segments);

@@ -40,8 +40,8 @@ enum eddy_stats_mode {
 struct eddy_stats {
 	enum eddy_stats_mode mode;
 	size_t live;      /* handed to the program, rounded to real sizes */
-	size_t stranded;  /* cached: the sum of the next four */
-	size_t row_bytes; /* in rows of CPUs, of the CPU's own home */
+	size_t stranded;  /* cached: the sum of the next four; pools' too */
+	size_t row_bytes; /* in rows of CPUs, of the CPU's own home; pools' */
 	size_t remote_row_bytes; /* in rows of CPUs, of other homes */
 	size_t ring_bytes;       /* on their way between CPUs */
 	/* In cells of claim mode, and of caches that the program created. */
@@ -132,13 +132,14 @@ uint64_t eddy_stats_ring_count(
 /* What is written of an arena's struct and upper hints. */
 size_t eddy_stats_arena_written(struct eddy_arena *a);
 
-/* Returns: false, nothing was ever written there. */
+/* Pools' rows are a CPU's, their cells of no set.  Returns: false, nothing was
+ * ever written there. */
 EDDY_MUST_USE bool eddy_stats_cpu(
     struct eddy_heap *h, unsigned cpu, struct eddy_stats_cache *ret);
 EDDY_MUST_USE bool eddy_stats_cells(
     struct eddy_heap *h, unsigned set, struct eddy_stats_cache *ret);
 
-/* One row of a slot in use. */
+/* One row of a CPU, pools' too. */
 struct eddy_stats_cached eddy_stats_cpu_row(
     struct eddy_heap *h, unsigned cpu, unsigned row);
 

@@ -411,25 +411,37 @@ set_row(
 }
 
 bool
-eddy_row_set(const struct eddy_row_at *at, uint32_t cpu, unsigned depth)
+eddy_row_set(struct eddy_heap *h, const struct eddy_row_at *at, uint32_t cpu,
+    unsigned depth)
 {
 	bool opened = false;
+	bool set = set_row(at, cpu, depth, &opened);
 
-	return set_row(at, cpu, depth, &opened);
+	if (opened)
+		eddy_gather_watch(h);
+	return set;
 }
 
-/* The same of a row of the heap's, which is looked at from then on. */
+/* The same of a row of the heap's. */
 static bool
 set_capacity(struct eddy_heap *h, uint32_t cpu, uint32_t place, unsigned depth)
 {
 	const struct eddy_row_at at = {
 	    (uintptr_t)h->slots, place, eddy_cache_row_begin(h, cpu, place)};
-	bool opened = false;
-	bool set = set_row(&at, cpu, depth, &opened);
 
-	if (opened)
-		eddy_gather_watch(h);
-	return set;
+	return eddy_row_set(h, &at, cpu, depth);
+}
+
+uint64_t
+eddy_row_sum(const struct eddy_row_at *at, unsigned cpu, bool *any)
+{
+	/* IDLE-A1: after it was said that nobody looks. */
+	uint64_t w = eddy_load_seq_cst(&eddy_row_header(at, cpu)->w0);
+	uint64_t phase = (w >> 32) % 4;
+
+	*any |= phase == EDDY_ROW_OPEN || phase == EDDY_ROW_STOPPING ||
+		(phase == EDDY_ROW_DRAINED && (uint32_t)w > at->beg);
+	return w;
 }
 
 /*

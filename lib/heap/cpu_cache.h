@@ -118,10 +118,7 @@ struct eddy_slot_stats {
 	/* Bytes that the rows may hold; counted anew at every cut.  The same.
 	 */
 	_Atomic uint64_t promised;
-	/* A sum over the rows when they were last seen to have changed, and
-	 * when that was, ms.  W: who looks (gather.h).  R: the same. */
-	_Atomic uint64_t seen;
-	_Atomic uint64_t seen_at;
+	struct eddy_seen seen;
 };
 
 /*
@@ -249,8 +246,14 @@ eddy_row_header(const struct eddy_row_at *at, unsigned cpu)
 				   at->place);
 }
 
-/* The row is open on that CPU with this capacity, or (false) may not be. */
-bool eddy_row_set(const struct eddy_row_at *at, uint32_t cpu, unsigned depth);
+/* The row is open on that CPU with this capacity, or (false) may not be; it is
+ * looked at from then on. */
+bool eddy_row_set(struct eddy_heap *h, const struct eddy_row_at *at,
+    uint32_t cpu, unsigned depth);
+
+/* A row of a slot in use for a sum over several; any is set if it is open or
+ * holds something. */
+uint64_t eddy_row_sum(const struct eddy_row_at *at, unsigned cpu, bool *any);
 
 /*
  * eddy_row_push, _pop, _push_many, _pop_many - the sections, on the CPU that

@@ -3,6 +3,7 @@
 
 #include "lib/heap/arena.h"
 #include "lib/heap/cpu_cache.h"
+#include "lib/heap/pool.h"
 #include "lib/heap/purge.h"
 #include "lib/heap/reclaim.h"
 #include "lib/heap/returns.h"
@@ -159,11 +160,14 @@ drain(struct eddy_heap *h, unsigned cpu, uint32_t home, bool closes)
 		eddy_cache_recount(h, cpu);
 }
 
+static_assert(EDDY_GATHER_ROWS <= MAX_DRAINED, "as many at once");
+
 void
-eddy_gather_row(
-    struct eddy_heap *h, unsigned cpu, const struct eddy_row_at *row)
+eddy_gather_rows(struct eddy_heap *h, unsigned cpu,
+    const struct eddy_row_at *rows, unsigned n, bool closes)
 {
-	struct drain d = {.h = h, .cpu = cpu, .rows = row, .n = 1};
+	struct drain d = {
+	    .h = h, .cpu = cpu, .rows = rows, .n = n, .closes = closes};
 
 	(void)drain_rows(&d);
 }
@@ -255,29 +259,21 @@ eddy_gather_watch(struct eddy_heap *h)
 	eddy_wake(h, 0);
 }
 
-/* What a look finds. */
-struct look {
-	uint64_t now;
-	uint64_t ms;   /* idle_purge_ms */
-	uint64_t next; /* ms until something may be idle */
-	bool any;      /* something is cached */
-};
-
-/*
- * Whether what is cached somewhere, `sum` of it, has been as it is for the
- * whole time; 0: nothing is.
- */
-static bool
-is_idle(struct look *l, _Atomic uint64_t *seen, uint64_t since, uint64_t sum)
+bool
+eddy_look_idle(struct eddy_look *l, struct eddy_seen *seen, uint64_t sum)
 {
+	uint64_t since;
+
 	if (sum == 0)
 		return false;
 	l->any = true;
-	/* relaxed, both: of lookers at once either will do. */
-	if (eddy_load_relaxed(seen) != sum) {
-		eddy_store_relaxed(seen, sum);
+	/* relaxed, all: of lookers at once either will do. */
+	if (eddy_load_relaxed(&seen->sum) != sum) {
+		eddy_store_relaxed(&seen->sum, sum);
+		eddy_store_relaxed(&seen->at, l->now);
 		return false;
 	}
+	since = eddy_load_relaxed(&seen->at);
 	if (l->now - since >= l->ms)
 		return true;
 	if (l->ms - (l->now - since) < l->next)
@@ -296,17 +292,10 @@ sum_slot(struct eddy_heap *h, unsigned cpu)
 	for (uint32_t home = 0; home < eddy_n_numbers(h); home++)
 		for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
 			uint32_t place = eddy_place(home, row);
-			struct eddy_row *r = eddy_cache_row(h, cpu, place);
-			/* IDLE-A1: after it was said that nobody looks. */
-			uint64_t w = eddy_load_seq_cst(&r->w0);
-			uint64_t phase = (w >> 32) % 4;
+			const struct eddy_row_at at = {(uintptr_t)h->slots,
+			    place, eddy_cache_row_begin(h, cpu, place)};
 
-			sum = sum * 31 + w;
-			any |= phase == EDDY_ROW_OPEN ||
-			       phase == EDDY_ROW_STOPPING ||
-			       (phase == EDDY_ROW_DRAINED &&
-				   (uint32_t)w >
-				       eddy_cache_row_begin(h, cpu, place));
+			sum = sum * 31 + eddy_row_sum(&at, cpu, &any);
 		}
 	for (unsigned row = 1; row < EDDY_N_ROWS; row++) {
 		/* relaxed, both: as above. */
@@ -317,26 +306,21 @@ sum_slot(struct eddy_heap *h, unsigned cpu)
 }
 
 static void
-look_at_cpu(struct eddy_heap *h, unsigned cpu, struct look *l)
+look_at_cpu(struct eddy_heap *h, unsigned cpu, struct eddy_look *l)
 {
-	struct eddy_slot_stats *s = eddy_cache_stats(h, cpu);
-	/* relaxed, all: as in is_idle. */
-	uint64_t before = eddy_load_relaxed(&s->seen);
 	bool any = l->any;
 
-	if (is_idle(l, &s->seen, eddy_load_relaxed(&s->seen_at),
-		sum_slot(h, cpu))) {
+	if (eddy_look_idle(
+		l, &eddy_cache_stats(h, cpu)->seen, sum_slot(h, cpu))) {
 		for (uint32_t home = 0; home < eddy_n_numbers(h); home++)
 			drain(h, cpu, home, true);
 		/* What cannot be drained is not waited for. */
 		l->any = any;
 	}
-	if (eddy_load_relaxed(&s->seen) != before)
-		eddy_store_relaxed(&s->seen_at, l->now);
 }
 
 static void
-look_at_rings(struct eddy_heap *h, struct look *l)
+look_at_rings(struct eddy_heap *h, struct eddy_look *l)
 {
 	uint64_t n = 0;
 
@@ -378,23 +362,17 @@ sum_cells(struct eddy_heap *h)
 }
 
 static void
-look_at_cells(struct eddy_heap *h, struct look *l)
+look_at_cells(struct eddy_heap *h, struct eddy_look *l)
 {
-	/* relaxed, all: as in is_idle. */
-	uint64_t before = eddy_load_relaxed(&h->cells_seen);
-
-	if (is_idle(l, &h->cells_seen, eddy_load_relaxed(&h->cells_seen_at),
-		sum_cells(h)))
+	if (eddy_look_idle(l, &h->cells_seen, sum_cells(h)))
 		for (uint32_t home = 0; home < eddy_n_numbers(h); home++)
 			eddy_cache_sweep_cells(h, home);
-	if (eddy_load_relaxed(&h->cells_seen) != before)
-		eddy_store_relaxed(&h->cells_seen_at, l->now);
 }
 
 uint64_t
 eddy_gather_idle(struct eddy_heap *h, uint64_t now)
 {
-	struct look l = {.now = now, .next = EDDY_NEVER};
+	struct eddy_look l = {.now = now, .next = EDDY_NEVER};
 	/* relaxed, all: hints. */
 	uint64_t at = eddy_load_relaxed(&h->look_at);
 	uint64_t every = eddy_load_relaxed(&h->look_every);
@@ -419,6 +397,7 @@ eddy_gather_idle(struct eddy_heap *h, uint64_t now)
 			look_at_cpu(h, cpu, &l);
 	look_at_rings(h, &l);
 	look_at_cells(h, &l);
+	eddy_pools_look(h, &l);
 	/* relaxed, all: hints. */
 	if (!l.any)
 		return eddy_load_relaxed(&h->look_at) == 0 ? 1 : EDDY_NEVER;

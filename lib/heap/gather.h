@@ -47,10 +47,12 @@ void eddy_gather_note(struct eddy_heap *h, struct eddy_arena *a);
 /* Empties all rows of all CPUs, all rings and all cells. */
 void eddy_gather_all(struct eddy_heap *h);
 
-/* Empties one row of a CPU: of a pool. */
+/* Empties some rows of a CPU, wherever they lie, EDDY_GATHER_ROWS at most.
+ * closes: those that hold nothing are closed, too. */
+#define EDDY_GATHER_ROWS 32
 struct eddy_row_at;
-void eddy_gather_row(
-    struct eddy_heap *h, unsigned cpu, const struct eddy_row_at *row);
+void eddy_gather_rows(struct eddy_heap *h, unsigned cpu,
+    const struct eddy_row_at *rows, unsigned n, bool closes);
 
 /*
  * eddy_gather_purge - all that nobody uses goes back to the kernel, what caches
@@ -74,6 +76,20 @@ size_t eddy_gather_purge(
  * Returns: ms until the next look; EDDY_NEVER: nothing is cached.
  */
 uint64_t eddy_gather_idle(struct eddy_heap *h, uint64_t now);
+
+/* What a look finds. */
+struct eddy_look {
+	uint64_t now;
+	uint64_t ms;   /* idle_purge_ms */
+	uint64_t next; /* ms until something may be idle */
+	bool any;      /* something is cached */
+};
+
+/*
+ * eddy_look_idle - whether what is cached somewhere, `sum` of it, has been as
+ * it is for the whole time; 0: nothing is.
+ */
+bool eddy_look_idle(struct eddy_look *l, struct eddy_seen *seen, uint64_t sum);
 
 /* A row was opened, or a cell filled: from now on somebody looks. */
 void eddy_gather_watch(struct eddy_heap *h);

@@ -350,6 +350,16 @@ struct eddy_ring {
 	_Alignas(EDDY_CACHELINE) _Atomic uint64_t spill;
 };
 
+/*
+ * What a look at caches saw (gather.h): a sum over them when they were last
+ * seen to have changed, and when that was, ms.
+ * W, R: who looks.  O: none: a hint.
+ */
+struct eddy_seen {
+	_Atomic uint64_t sum;
+	_Atomic uint64_t at;
+};
+
 /* Calls home of what is parked elsewhere: see gather.h. */
 struct eddy_gather {
 	/* So many.  W, R: any CPU.  O: none: a rule of thumb. */
@@ -480,9 +490,7 @@ struct eddy_heap {
 	 * W, R: any CPU.  O: none: a hint. */
 	_Atomic uint64_t look_at;
 	_Atomic uint64_t look_every;
-	/* As `seen` and `seen_at` of a slot, of cells.  The same. */
-	_Atomic uint64_t cells_seen;
-	_Atomic uint64_t cells_seen_at;
+	struct eddy_seen cells_seen;
 	/* What was given back within the rate up to then, ms.  The same. */
 	_Atomic uint64_t paid_until;
 	/* Bytes given back, calls for that, calls refused.  The same. */

@@ -51,8 +51,18 @@ struct eddy_pool_block {
 	/* Slots that may be written, a bit each.
 	 * W: any.  R: any.  O: POOL-R3 -> POOL-A3. */
 	_Atomic uint64_t ready[EDDY_MAX_CPUS / 64 + 1];
+	/* Rows of each CPU; and all cells. */
+	struct eddy_seen seen[EDDY_MAX_CPUS + 1];
 	struct eddy_pool_core pools[];
 };
+
+/*
+ * A pool's life: {pid, phase}, the pid of who holds it.  LIVE -> HELD -> LIVE,
+ * and to its end: LIVE -> ENDED by who ends it, or HELD -> LEFT by him and then
+ * LEFT -> ENDED by who holds it.  Who holds it in another process is of a
+ * parent, and does not here.
+ */
+enum phase { ENDED, LIVE, HELD, LEFT };
 
 static_assert(
     sizeof(struct eddy_pool_core) == EDDY_POOL_ALIGN, "four lines a pool");
@@ -65,8 +75,9 @@ static_assert(
 /* The first; and structs that are free, by lg: {tag, number}. */
 static _Atomic(struct eddy_pool_block *) blocks;
 static _Atomic uint64_t spares[MAX_LG - MIN_LG + 1];
-/* Shrinks so far.  W, R: any CPU.  O: none: numbers. */
+/* Shrinks so far, and looks at rings.  W, R: any CPU.  O: none: numbers. */
 static _Atomic uint32_t n_shrinks;
+static _Atomic uint32_t n_looks;
 
 /* ------------------------------------------------------------------ */
 /* Blocks */
@@ -91,7 +102,6 @@ static struct eddy_pool_block *
 reserve(struct eddy_heap *h, size_t slots, size_t *size)
 {
 	struct eddy_pool_block *b;
-	size_t page = eddy_align_up(sizeof(*b), eddy_os_page_size());
 	char *p;
 
 	*size = META_SIZE;
@@ -103,7 +113,7 @@ reserve(struct eddy_heap *h, size_t slots, size_t *size)
 	if (h->opts.names)
 		eddy_os_name(p, *size, "eddy: caches");
 	b = (struct eddy_pool_block *)(void *)p;
-	if (eddy_os_commit(b, page) != 0 ||
+	if (eddy_os_commit(b, META_SIZE) != 0 ||
 	    (slots != 0 && eddy_os_commit_readonly(
 			       p + META_SIZE, *size - META_SIZE) != 0)) {
 		eddy_os_unmap(p, *size);
@@ -171,8 +181,6 @@ lay(struct eddy_pool_block *b, unsigned lg)
 	} while (!eddy_cas_relaxed(
 	    &b->laid, &laid, laid + ((uint64_t)1 << 32) + bytes));
 	p = &b->pools[i];
-	if (eddy_os_commit(p, sizeof(*p)) != 0)
-		return NULL;
 	p->number = b->number * (uint32_t)MAX_POOLS + i + 1;
 	p->lg = lg;
 	p->block = b;
@@ -222,14 +230,22 @@ put_struct(struct eddy_pool_core *p)
 /* ------------------------------------------------------------------ */
 /* Rows */
 
+static bool
+has_rows(struct eddy_pool_core *p)
+{
+	/* relaxed: as the struct's. */
+	return eddy_load_relaxed(&p->slots) != 0;
+}
+
+/* Of a pool that has rows; the struct's for ever, in use or closed. */
 static struct eddy_row_at
 row_at(struct eddy_pool_core *p)
 {
-	/* relaxed, both: as the struct's. */
+	/* relaxed: as the struct's. */
 	uint32_t place = eddy_load_relaxed(&p->place);
 
-	return (struct eddy_row_at){eddy_load_relaxed(&p->slots), place,
-	    place + (uint32_t)sizeof(struct eddy_row)};
+	return (struct eddy_row_at){
+	    p->block->slots, place, place + (uint32_t)sizeof(struct eddy_row)};
 }
 
 static struct eddy_row_stats *
@@ -262,8 +278,8 @@ writable(struct eddy_pool_block *b, size_t slot)
 
 /* The row missed or overflowed for the n-th time: what it may hold now. */
 static unsigned
-adapt(struct eddy_pool_core *p, const struct eddy_row_at *at, uint32_t cpu,
-    uint64_t n)
+adapt(struct eddy_heap *h, struct eddy_pool_core *p,
+    const struct eddy_row_at *at, uint32_t cpu, uint64_t n)
 {
 	/* relaxed, both: as the struct's. */
 	unsigned depth = eddy_load_relaxed(&p->depth);
@@ -273,7 +289,7 @@ adapt(struct eddy_pool_core *p, const struct eddy_row_at *at, uint32_t cpu,
 
 	if (want > depth)
 		want = depth;
-	return want == had || eddy_row_set(at, cpu, want) ? want : had;
+	return want == had || eddy_row_set(h, at, cpu, want) ? want : had;
 }
 
 /* Straight from slabs, or back. */
@@ -296,9 +312,9 @@ send(struct eddy_heap *h, struct eddy_pool_core *p, uint32_t cpu,
 	enum eddy_put put;
 
 	eddy_cache_carry_from(h, &c);
-	/* relaxed: as the struct's. */
-	put = eddy_ring_put(
-	    h, &p->ring, eddy_load_relaxed(&p->row), objects, n, &c);
+	/* relaxed, both: as the struct's; a guess. */
+	put = eddy_ring_put(h, &p->ring, eddy_load_relaxed(&p->row),
+	    eddy_load_relaxed(&n_looks), objects, n, &c);
 	eddy_cache_carry_to(h, cpu, &c);
 	if (put == EDDY_PUT_NOWHERE)
 		(void)eddy_arena_put(h, objects, n);
@@ -349,7 +365,7 @@ rows_take(struct eddy_heap *h, struct eddy_pool_core *p)
 	s = stats_at(&at, cpu);
 	eddy_row_note(&s->misses, &s->spills);
 	/* relaxed: about how often. */
-	room = adapt(p, &at, cpu, eddy_add_relaxed(&s->refills, 1));
+	room = adapt(h, p, &at, cpu, eddy_add_relaxed(&s->refills, 1));
 	n = restock(h, p, cpu, objects, room);
 	if (n == 0)
 		return NULL;
@@ -379,7 +395,7 @@ rows_put(struct eddy_heap *h, struct eddy_pool_core *p, void *object)
 	s = stats_at(&at, cpu);
 	eddy_row_note(&s->spills, &s->misses);
 	/* relaxed: about how often. */
-	room = adapt(p, &at, cpu, eddy_add_relaxed(&s->overflows, 1));
+	room = adapt(h, p, &at, cpu, eddy_add_relaxed(&s->overflows, 1));
 	if (room != 0 &&
 	    eddy_row_push(h, at.slots, at.place, object) == EDDY_SECTION_OK)
 		return;
@@ -445,6 +461,8 @@ cells_take(struct eddy_heap *h, struct eddy_pool_core *p)
 		n--;
 	if (n > 0)
 		(void)eddy_arena_put(h, objects, n);
+	if (cells != NULL)
+		eddy_gather_watch(h);
 	return object;
 }
 
@@ -455,6 +473,8 @@ cells_put(struct eddy_heap *h, struct eddy_pool_core *p, void *object)
 
 	if (cells == NULL || !eddy_cells_put(cells, n_cells(p), object))
 		(void)eddy_arena_put(h, &object, 1);
+	else
+		eddy_gather_watch(h);
 }
 
 /* ------------------------------------------------------------------ */
@@ -465,8 +485,7 @@ take(struct eddy_heap *h, struct eddy_pool_core *p)
 {
 	void *object;
 
-	/* relaxed: as the struct's. */
-	if (eddy_load_relaxed(&p->slots) != 0)
+	if (has_rows(p))
 		switch (eddy_cache_attach(h)) {
 		case EDDY_CACHE_ROWS:
 			return rows_take(h, p);
@@ -506,8 +525,7 @@ eddy_pool_take(struct eddy_heap *h, struct eddy_pool_core *p)
 void
 eddy_pool_put(struct eddy_heap *h, struct eddy_pool_core *p, void *object)
 {
-	/* relaxed: as the struct's. */
-	if (eddy_load_relaxed(&p->slots) != 0)
+	if (has_rows(p))
 		switch (eddy_cache_attach(h)) {
 		case EDDY_CACHE_ROWS:
 			rows_put(h, p, object);
@@ -549,16 +567,16 @@ drain_cells(struct eddy_heap *h, struct eddy_cells *cells)
 void
 eddy_pool_drain(struct eddy_heap *h, struct eddy_pool_core *p)
 {
+	const bool cached = has_rows(p);
 	struct eddy_row_at at = row_at(p);
 
-	if (at.slots != 0 && h->sections &&
-	    eddy_cache_attach(h) == EDDY_CACHE_ROWS)
+	if (cached && h->sections && eddy_cache_attach(h) == EDDY_CACHE_ROWS)
 		drain_mine(h, &at);
-	for (unsigned cpu = 0; at.slots != 0 && cpu < first_set(h); cpu++)
+	for (unsigned cpu = 0; cached && cpu < first_set(h); cpu++)
 		if (!eddy_frozen(h) && is_ready(p->block, cpu))
-			eddy_gather_row(h, cpu, &at);
+			eddy_gather_rows(h, cpu, &at, 1, false);
 	eddy_ring_sweep(h, &p->ring, EDDY_ALL_EPOCHS);
-	for (size_t i = 0; at.slots != 0 && i < h->n_cell_sets; i++)
+	for (size_t i = 0; cached && i < h->n_cell_sets; i++)
 		if (is_ready(p->block, first_set(h) + i))
 			drain_cells(h, cells_at(p, first_set(h) + i));
 }
@@ -747,6 +765,8 @@ eddy_pool_make(struct eddy_heap *h, const struct eddy_pool_plan *plan,
 	    &p->generation, eddy_load_relaxed(&p->generation) + 1);
 	eddy_store_relaxed(&p->handle,
 	    (uintptr_t)p + eddy_load_relaxed(&p->generation) % EDDY_POOL_ALIGN);
+	/* POOL-R5: all that. */
+	eddy_store_release(&p->life, LIVE);
 	*ret = p;
 	return 0;
 }
@@ -776,18 +796,292 @@ close_rows(struct eddy_heap *h, struct eddy_pool_core *p)
 			drain_cells(h, cells_at(p, first_set(h) + i));
 }
 
-void
-eddy_pool_end(struct eddy_heap *h, struct eddy_pool_core *p)
+static void
+finish(struct eddy_heap *h, struct eddy_pool_core *p)
 {
 	struct eddy_arena *a = eddy_pool_arena_of(h, p);
 
 	eddy_ring_sweep(h, &p->ring, EDDY_ALL_EPOCHS);
-	/* relaxed: as the struct's. */
-	if (eddy_load_relaxed(&p->slots) != 0)
+	if (has_rows(p))
 		close_rows(h, p);
 	/* relaxed: nobody has an object to put. */
 	eddy_store_relaxed(&a->pooled, false);
 	if (eddy_reset_destroy(h, a) != 0)
 		return;
 	put_struct(p);
+}
+
+static uint64_t
+life(enum phase phase)
+{
+	return (uint64_t)(uint32_t)eddy_os_pid() << 2 | phase;
+}
+
+/* false: it ends, or somebody else holds it; else what to release it by. */
+static bool
+hold(struct eddy_pool_core *p, uint64_t *ret)
+{
+	/* relaxed: a guess that the CAS checks. */
+	uint64_t seen = eddy_load_relaxed(&p->life);
+
+	*ret = life(HELD);
+	/* POOL-A5: the pool, and what who held it last did. */
+	return (seen % 4 == LIVE || (seen % 4 == HELD && seen != *ret)) &&
+	       eddy_cas_acquire(&p->life, &seen, *ret);
+}
+
+static void
+release(struct eddy_heap *h, struct eddy_pool_core *p, uint64_t held)
+{
+	uint64_t seen = held;
+
+	/* POOL-R5: the objects are where they belong.  POOL-A5: or what who
+	 * left it did. */
+	if (eddy_cas_acq_rel(&p->life, &seen, LIVE) || seen % 4 != LEFT)
+		return;
+	/* relaxed: published by put_struct. */
+	eddy_store_relaxed(&p->life, ENDED);
+	finish(h, p);
+}
+
+void
+eddy_pool_end(struct eddy_heap *h, struct eddy_pool_core *p)
+{
+	/* relaxed: a guess that the CAS checks. */
+	uint64_t seen = eddy_load_relaxed(&p->life);
+	uint64_t next;
+
+	do {
+		next = seen == life(HELD) ? life(LEFT) : ENDED;
+		/* POOL-A5: what who held it did.  POOL-R5: what is left. */
+	} while (!eddy_cas_acq_rel(&p->life, &seen, next));
+	if (next == ENDED)
+		finish(h, p);
+}
+
+/* ------------------------------------------------------------------ */
+/* Looks from outside */
+
+/* A block's pools that live; NULL: the next is behind the last. */
+static struct eddy_pool_core *
+next_live(struct eddy_pool_block *b, uint32_t *i)
+{
+	/* relaxed: those that are laid later live later. */
+	uint32_t n = (uint32_t)(eddy_load_relaxed(&b->laid) >> 32);
+
+	while (*i < n) {
+		struct eddy_pool_core *p = &b->pools[(*i)++];
+
+		/* POOL-A5: pairs with POOL-R5. */
+		if (eddy_load_acquire(&p->life) % 4 != ENDED)
+			return p;
+	}
+	return NULL;
+}
+
+/* Of the rows on a CPU; 0: none is open, nor holds anything. */
+static uint64_t
+sum_rows(struct eddy_pool_block *b, unsigned cpu)
+{
+	struct eddy_pool_core *p;
+	uint64_t sum = 1;
+	bool any = false;
+
+	for (uint32_t i = 0; (p = next_live(b, &i)) != NULL;) {
+		struct eddy_row_at at = row_at(p);
+		struct eddy_row_stats *s;
+
+		if (!has_rows(p))
+			continue;
+		s = stats_at(&at, cpu);
+		/* relaxed, both: counts. */
+		sum = (sum * 31 + eddy_row_sum(&at, cpu, &any)) * 31 +
+		      eddy_load_relaxed(&s->refills) +
+		      eddy_load_relaxed(&s->overflows);
+	}
+	return any ? sum | 1 : 0;
+}
+
+static void
+drain_cpu(struct eddy_heap *h, struct eddy_pool_block *b, unsigned cpu)
+{
+	struct eddy_row_at rows[EDDY_GATHER_ROWS];
+	struct eddy_pool_core *held[EDDY_GATHER_ROWS];
+	uint64_t by[EDDY_GATHER_ROWS];
+	struct eddy_pool_core *p;
+	uint32_t i = 0;
+
+	do {
+		unsigned n = 0;
+
+		while (n < EDDY_GATHER_ROWS && (p = next_live(b, &i)) != NULL) {
+			bool any = false;
+
+			held[n] = p;
+			rows[n] = row_at(p);
+			if (has_rows(p))
+				(void)eddy_row_sum(&rows[n], cpu, &any);
+			if (any && hold(p, &by[n]))
+				n++;
+		}
+		if (n != 0)
+			eddy_gather_rows(h, cpu, rows, n, true);
+		for (unsigned k = 0; k < n; k++)
+			release(h, held[k], by[k]);
+	} while (p != NULL);
+}
+
+static void
+sweep_rings(struct eddy_heap *h, struct eddy_pool_block *b, uint32_t epoch,
+    struct eddy_look *l)
+{
+	struct eddy_pool_core *p;
+	uint64_t by;
+
+	for (uint32_t i = 0; (p = next_live(b, &i)) != NULL;) {
+		/* relaxed: as the struct's. */
+		if (eddy_ring_count(h, &p->ring, eddy_load_relaxed(&p->row)) ==
+		    0)
+			continue;
+		l->any = true;
+		if (!hold(p, &by))
+			continue;
+		eddy_ring_sweep(h, &p->ring, epoch);
+		release(h, p, by);
+	}
+}
+
+/* Cells of a set that may be used, or NULL: there are none. */
+static struct eddy_cells *
+cells_of(struct eddy_heap *h, struct eddy_pool_core *p, size_t set)
+{
+	return has_rows(p) && is_ready(p->block, first_set(h) + set)
+		   ? cells_at(p, first_set(h) + set)
+		   : NULL;
+}
+
+static uint64_t
+sum_cells(struct eddy_heap *h, struct eddy_pool_block *b)
+{
+	struct eddy_pool_core *p;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; (p = next_live(b, &i)) != NULL;)
+		for (size_t set = 0; set < h->n_cell_sets; set++) {
+			struct eddy_cells *c = cells_of(h, p, set);
+
+			for (unsigned k = 0; c != NULL && k < EDDY_N_CELLS; k++)
+				/* IDLE-A1: as of rows. */
+				sum = sum * 31 +
+				      (uintptr_t)eddy_load_seq_cst(&c->cell[k]);
+		}
+	return sum;
+}
+
+static void
+sweep_cells(struct eddy_heap *h, struct eddy_pool_block *b)
+{
+	struct eddy_pool_core *p;
+	uint64_t by;
+
+	for (uint32_t i = 0; (p = next_live(b, &i)) != NULL;) {
+		if (!hold(p, &by))
+			continue;
+		for (size_t set = 0; set < h->n_cell_sets; set++) {
+			struct eddy_cells *c = cells_of(h, p, set);
+
+			if (c != NULL)
+				drain_cells(h, c);
+		}
+		release(h, p, by);
+	}
+}
+
+void
+eddy_pools_look(struct eddy_heap *h, struct eddy_look *l)
+{
+	/* POOL-A2: pairs with POOL-R2. */
+	struct eddy_pool_block *b = eddy_load_acquire(&blocks);
+	uint32_t epoch;
+
+	if (b == NULL)
+		return;
+	/* relaxed: a rule of thumb. */
+	epoch = eddy_add_relaxed(&n_looks, 1);
+	/* POOL-A2: as above. */
+	for (; b != NULL; b = eddy_load_acquire(&b->next)) {
+		for (unsigned cpu = 0; cpu < first_set(h); cpu++) {
+			bool any = l->any;
+
+			if (!is_ready(b, cpu) ||
+			    !eddy_look_idle(l, &b->seen[cpu], sum_rows(b, cpu)))
+				continue;
+			drain_cpu(h, b, cpu);
+			/* What cannot be drained is not waited for. */
+			l->any = any;
+		}
+		sweep_rings(h, b, epoch, l);
+		if (eddy_look_idle(l, &b->seen[EDDY_MAX_CPUS], sum_cells(h, b)))
+			sweep_cells(h, b);
+	}
+}
+
+static bool
+tell_one(struct eddy_heap *h, struct eddy_pool_core *p,
+    enum eddy_pool_part part, size_t i, struct eddy_pool_cached *c)
+{
+	struct eddy_row_at at = row_at(p);
+	struct eddy_row_stats *s;
+	struct eddy_cells *cells;
+	uint32_t cur;
+
+	switch (part) {
+	case EDDY_POOL_ROWS:
+		s = stats_at(&at, (uint32_t)i);
+		/* relaxed, all: statistics. */
+		cur =
+		    eddy_load_relaxed(&eddy_row_header(&at, (unsigned)i)->cur);
+		c->n = cur > at.beg ? (cur - at.beg) / 8 : 0;
+		c->most = eddy_load_relaxed(&p->depth);
+		c->refills = eddy_load_relaxed(&s->refills);
+		c->overflows = eddy_load_relaxed(&s->overflows);
+		return true;
+	case EDDY_POOL_RINGS:
+		c->n = eddy_ring_count(h, &p->ring, c->row);
+		c->most = h->sections ? eddy_returns_limit(c->row) : 0;
+		return true;
+	case EDDY_POOL_CELLS:
+		cells = cells_of(h, p, i);
+		if (cells == NULL)
+			return false;
+		c->n = eddy_cells_count(cells);
+		c->most = n_cells(p);
+		return true;
+	}
+	return false;
+}
+
+void
+eddy_pools_tell(struct eddy_heap *h, enum eddy_pool_part part, size_t i,
+    void (*seen)(void *arg, const struct eddy_pool_cached *c), void *arg)
+{
+	/* POOL-A2: pairs with POOL-R2. */
+	struct eddy_pool_block *b = eddy_load_acquire(&blocks);
+
+	/* POOL-A2: as above. */
+	for (; b != NULL; b = eddy_load_acquire(&b->next)) {
+		struct eddy_pool_core *p;
+
+		if (part == EDDY_POOL_ROWS && !is_ready(b, i))
+			continue;
+		for (uint32_t k = 0; (p = next_live(b, &k)) != NULL;) {
+			struct eddy_pool_cached c = {0};
+
+			/* relaxed, both: as the struct's. */
+			c.arena = eddy_load_relaxed(&p->arena);
+			c.row = eddy_load_relaxed(&p->row);
+			if (has_rows(p) && tell_one(h, p, part, i, &c))
+				seen(arg, &c);
+		}
+	}
 }

@@ -18,10 +18,15 @@
  *
  * Rows are those of cpu_cache.h, opened, drained and reopened by the same code;
  * what overflows goes to a ring of the pool (returns.h), then to the slabs.
- * Without restartable sections: cells.  An idle CPU's row is not drained, and
- * malloc_trim leaves pools alone, for no page would go back by it: a row keeps
- * 128 KiB at most.  Who gets no memory for the pool empties its caches, and so
- * does a shrink.
+ * Without restartable sections: cells.  Caches that are idle are emptied as
+ * malloc's are (gather.h), for other CPUs and the next shrink; malloc_trim
+ * leaves pools alone, for no page would go back by it.  Who gets no memory for
+ * the pool empties its caches, and so does a shrink.
+ *
+ * Who looks for idle caches is no user of the pool, so it may end meanwhile;
+ * objects in his hand must not come to slabs that are gone by then.  So he
+ * holds the pool, and of him and who ends it the last one does what is left to
+ * be done (`life`): nobody waits.
  *
  * Shrink (tests/model/pool.pml): each slab that is wholly free is taken, all
  * its words by CAS as a retirement does it, and marked by a number of this
@@ -29,12 +34,15 @@
  * be dead.  Then the grace.  Then what still has the number is given back: what
  * another shrink has marked anew meanwhile is his, and waits for his grace.
  *
+ *   I-POOL-2  Of a pool that somebody holds no memory goes back but by a
+ *             shrink.
  *   I-POOL-1  A slab's pages go back only by who marked it before his grace
  *             began, or at the pool's end.
  *
  * A thread killed here costs: alloc, free: the batch in hand; a constructor:
  * the slab; shrink: nothing, for the next one takes over what lies in limbo;
- * create: the arena, and a place for a pool; destroy: the pool.
+ * create: the arena, and a place for a pool; destroy: the pool; a look: the
+ * batch in hand, and the memory of the pools that he holds when they end.
  *
  * Order pairs
  *   POOL-R1 -> POOL-A1  see slab.h.
@@ -42,11 +50,14 @@
  *   POOL-R3 -> POOL-A3  a CPU's slot made writable.
  *   POOL-R4 -> POOL-A4  a struct, and its closed rows, from the pool that ended
  *                       to the next.
+ *   POOL-R5 -> POOL-A5  a live pool, to who looks at all; what he did, to who
+ *                       ends it, or looks next.
  */
 #ifndef EDDY_POOL_CORE_H
 #define EDDY_POOL_CORE_H
 
 #include "lib/heap/cpu_cache.h"
+#include "lib/heap/gather.h"
 #include "lib/heap/heap.h"
 #include "lib/heap/hook_sets.h"
 
@@ -74,6 +85,12 @@ struct eddy_pool_core {
 	/* Under it on the stack of structs that are free.
 	 * W: who frees it.  R: any.  O: POOL-R4 -> POOL-A4. */
 	_Atomic uint32_t next;
+	/*
+	 * {pid of who looks, phase}: see pool.c.
+	 * W: who creates or ends it, who looks, by RMW.  R: who looks.
+	 * O: POOL-R5 -> POOL-A5.
+	 */
+	_Atomic uint64_t life;
 	/* As any ring. */
 	struct eddy_ring ring;
 };
@@ -120,6 +137,34 @@ void eddy_pool_drain(struct eddy_heap *h, struct eddy_pool_core *p);
  */
 size_t eddy_pool_give_back(struct eddy_heap *h, struct eddy_pool_core *p,
     void (*grace)(void *arg), void *arg);
+
+/* Looks for idle caches of pools and empties them: as eddy_gather_idle. */
+void eddy_pools_look(struct eddy_heap *h, struct eddy_look *l);
+
+/* Caches of pools: rows of a CPU, rings, cells of a set. */
+enum eddy_pool_part {
+	EDDY_POOL_ROWS,
+	EDDY_POOL_RINGS,
+	EDDY_POOL_CELLS,
+};
+
+struct eddy_pool_cached {
+	uint32_t arena; /* number */
+	unsigned row;
+	uint64_t n;    /* objects */
+	uint64_t most; /* that there may be */
+	uint64_t refills;
+	uint64_t overflows;
+};
+
+/*
+ * eddy_pools_tell - what caches of live pools hold, as of some moments during
+ * the call; of those that were ever used.
+ *
+ * i: the CPU, the set; of rings 0.
+ */
+void eddy_pools_tell(struct eddy_heap *h, enum eddy_pool_part part, size_t i,
+    void (*seen)(void *arg, const struct eddy_pool_cached *c), void *arg);
 
 static inline struct eddy_arena *
 eddy_pool_arena_of(struct eddy_heap *h, struct eddy_pool_core *p)

@@ -230,10 +230,9 @@ spill(struct eddy_heap *h, struct eddy_ring *r, uint32_t number, unsigned limit,
 	}
 }
 
-/* epoch: gathers of its home so far. */
-static enum eddy_put
-put(struct eddy_heap *h, struct eddy_ring *r, unsigned row, uint32_t epoch,
-    void *const *objects, unsigned n, struct eddy_carry *c)
+enum eddy_put
+eddy_ring_put(struct eddy_heap *h, struct eddy_ring *r, unsigned row,
+    uint32_t epoch, void *const *objects, unsigned n, struct eddy_carry *c)
 {
 	unsigned cells = n_cells(row);
 	uint32_t seen;
@@ -276,15 +275,8 @@ eddy_returns_put(struct eddy_heap *h, uint32_t place, void *const *objects,
     unsigned n, struct eddy_carry *c)
 {
 	/* relaxed: a guess. */
-	return put(h, ring_at(h, place), row_at(place),
+	return eddy_ring_put(h, ring_at(h, place), row_at(place),
 	    eddy_load_relaxed(&gather_at(h, place)->epoch), objects, n, c);
-}
-
-enum eddy_put
-eddy_ring_put(struct eddy_heap *h, struct eddy_ring *r, unsigned row,
-    void *const *objects, unsigned n, struct eddy_carry *c)
-{
-	return put(h, r, row, 0, objects, n, c);
 }
 
 /* The spare for what is in a cell, if that looks full; true if it was. */

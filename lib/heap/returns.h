@@ -74,10 +74,11 @@ void eddy_returns_sweep(struct eddy_heap *h, uint32_t home, uint32_t epoch);
 /*
  * eddy_ring_put, _take, _sweep, _count - the same of a ring that lies
  * elsewhere, for objects of a row: a pool's (pool.h).  It begins as zeros.
+ * epoch: what a sweep tells old batches by.
  */
 EDDY_MUST_USE enum eddy_put eddy_ring_put(struct eddy_heap *h,
-    struct eddy_ring *r, unsigned row, void *const *objects, unsigned n,
-    struct eddy_carry *c);
+    struct eddy_ring *r, unsigned row, uint32_t epoch, void *const *objects,
+    unsigned n, struct eddy_carry *c);
 EDDY_MUST_USE unsigned eddy_ring_take(struct eddy_heap *h, struct eddy_ring *r,
     unsigned row, void **objects, struct eddy_carry *c);
 void eddy_ring_sweep(struct eddy_heap *h, struct eddy_ring *r, uint32_t epoch);
