@@ -1051,12 +1051,14 @@ main(int argc, char **argv)
 	static const char *const confs[] = {"rseq:false", "check:true",
 	    "junk:true", "zero:true", "prof:true,lg_prof_sample:10",
 	    "dirty_decay_ms:0", "tcache:false"};
-	const char *conf = getenv("EDDY_CONF");
+	size_t n = sizeof checked;
 
 	tap_begin(argv);
 	if (!find_regions())
 		tap_skip_all("no regions in this malloc");
-	checked = conf != NULL && strstr(conf, "check:true") != NULL;
+	/* By whatever source it is set. */
+	if (x.ctl("opt.check", &checked, &n, NULL, 0) != 0)
+		tap_bail("opt.check");
 	tap_guard(300);
 	if (argc > 1) {
 		for (size_t i = 0; i < COUNT(tests); i++)
