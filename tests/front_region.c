@@ -892,6 +892,36 @@ full_arena(void)
 	return held;
 }
 
+/* What a region without an arena grows by while its thread is bound to one
+ * keeps that one. */
+static bool
+bound_arena(void)
+{
+	struct eddy_region *r = new_region();
+	unsigned before = ctl_unsigned("thread.arena");
+	unsigned i = ctl_unsigned("arenas.create");
+	bool held = ctl_write_unsigned("thread.arena", i) == 0;
+
+	for (unsigned k = 0; k < 100; k++)
+		set_object(&objects[k], eddy_region_alloc(r, 5000), 5000, k);
+	/* And objects with memory of their own. */
+	for (unsigned k = 100; k < 102; k++)
+		set_object(
+		    &objects[k], eddy_region_alloc(r, 3 * MIB), 3 * MIB, k);
+	held &= ctl_write_unsigned("thread.arena", before) == 0;
+	held &= ctl_do("arena.%u.reset", i) == EFAULT &&
+		ctl_do("arena.%u.destroy", i) == EFAULT && all_whole(102);
+	/* One gives its memory back, and one grows. */
+	held &= p_realloc(objects[100].p, 100 * MIB) != NULL;
+	objects[101].p = p_realloc(objects[101].p, 4 * MIB);
+	objects[100].size = 0;
+	held &= objects[101].p != NULL && all_whole(102);
+	held &= ctl_do("arena.%u.reset", i) == EFAULT;
+	held &= rg.destroy(r) == 0;
+	return held && ctl_do("arena.%u.reset", i) == 0 &&
+	       ctl_do("arena.%u.destroy", i) == 0;
+}
+
 /* Memory of the program's hooks, at any address. */
 static void *
 hook_alloc(extent_hooks_t *k, void *at, size_t size, size_t align, bool *zero,
@@ -1040,6 +1070,7 @@ static const struct test tests[] = {
     {handlers_jump, "and jump out of it"},
     {forks, "a child has the region for itself, inside as well"},
     {full_arena, "a full arena: ENOMEM; an arena with regions stays: EFAULT"},
+    {bound_arena, "so does one that a thread was bound to when a region grew"},
     {hooked_arena, "memory of the program's hooks, at other addresses"},
     {counted, "statistics know of regions"},
     {discards, "eddy_discard within an object"},

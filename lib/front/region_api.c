@@ -92,6 +92,26 @@ end(struct eddy_region_core *c)
 /* ------------------------------------------------------------------ */
 /* Memory */
 
+static void
+count_in_arena(struct eddy_arena *a, uint32_t n)
+{
+	/* relaxed: a count. */
+	if (a != NULL)
+		(void)eddy_add_relaxed(&a->n_regions, n);
+}
+
+/* The program's arena that a stretch is of where the region has none: that
+ * which a thread was bound to.  NULL: none. */
+static struct eddy_arena *
+bound_arena(struct eddy_heap *h, const struct eddy_region_core *c,
+    const struct eddy_stretch *s)
+{
+	struct eddy_arena *a =
+	    c->arena == NULL ? eddy_arena_of(h, s->base) : NULL;
+
+	return a != NULL && a->home == EDDY_HOME_NONE ? a : NULL;
+}
+
 /* A stretch of so many bytes; NULL: no memory. */
 static struct eddy_stretch *
 obtain(struct eddy_heap *h, struct eddy_region_core *c, size_t size,
@@ -111,6 +131,7 @@ obtain(struct eddy_heap *h, struct eddy_region_core *c, size_t size,
 	}
 	/* relaxed: its objects are handed out after. */
 	eddy_store_relaxed(&u->stretch.core, c);
+	count_in_arena(bound_arena(h, c, &u->stretch), 1);
 	c->bytes += size;
 	return &u->stretch;
 }
@@ -129,12 +150,14 @@ static void
 give_back(
     struct eddy_heap *h, struct eddy_region_core *c, struct eddy_stretch *s)
 {
+	struct eddy_arena *bound = bound_arena(h, c, s);
 	char *p = s->base;
 
 	c->bytes -= s->size;
 	junk(h, s);
 	eddy_region_let_go(h, s);
 	eddy_free(p);
+	count_in_arena(bound, (uint32_t)-1);
 }
 
 /* The next objects come from a stretch, all of it. */
@@ -289,14 +312,6 @@ find_arena(struct eddy_heap *h, unsigned number)
 	return a != NULL && a->home == EDDY_HOME_NONE ? a : NULL;
 }
 
-static void
-count_in_arena(struct eddy_arena *a, uint32_t n)
-{
-	/* relaxed: a count. */
-	if (a != NULL)
-		(void)eddy_add_relaxed(&a->n_regions, n);
-}
-
 static int
 read_options(struct eddy_heap *h, const struct eddy_region_options *o,
     struct eddy_region_core *c)
@@ -409,11 +424,13 @@ eddy_region_reset(struct eddy_region *region)
  * is told by the kernel, or finds junk.
  */
 static void
-put_away(struct eddy_heap *h, struct eddy_stretch *s)
+put_away(
+    struct eddy_heap *h, struct eddy_region_core *c, struct eddy_stretch *s)
 {
 	struct eddy_arena *a = eddy_arena_of(h, s->base);
 	size_t size = eddy_align_down(s->size, eddy_os_page_size());
 
+	count_in_arena(bound_arena(h, c, s), (uint32_t)-1);
 	if (!eddy_backing_has(h, s->base))
 		return;
 	if (a == NULL || a->backing.kind != EDDY_PRIVATE || eddy_hooked(a) ||
@@ -427,9 +444,9 @@ static void
 end_checked(struct eddy_heap *h, struct eddy_region_core *c)
 {
 	for (struct eddy_stretch *s = c->alone; s != NULL; s = s->next)
-		put_away(h, s);
+		put_away(h, c, s);
 	for (struct eddy_stretch *s = c->first; s != NULL; s = s->next)
-		put_away(h, s);
+		put_away(h, c, s);
 }
 
 static void

@@ -304,7 +304,8 @@ struct eddy_arena {
 	/* Times that it took chunks from its segments.  W, R: any CPU.
 	 * O: none: a count. */
 	_Atomic uint32_t n_grown;
-	/* Regions that take their memory from it.  The same. */
+	/* Regions that take their memory from it, and stretches of others that
+	 * grew while their thread was bound to it.  The same. */
 	_Atomic uint32_t n_regions;
 	struct eddy_reclaim reclaim;
 	struct eddy_tally tally; /* what is out: see tally.h */
