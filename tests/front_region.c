@@ -393,6 +393,65 @@ destroyed_is_told(void)
 	return held;
 }
 
+/* Each reset begins another life of the memory, of which a byte has the number:
+ * what earlier ones left there is not taken for this one's. */
+static bool
+many_lives(void)
+{
+	struct eddy_region *r = new_region();
+	unsigned char *first = eddy_region_alloc(r, 16);
+	bool held = true;
+
+	for (unsigned k = 0; held && k < 1200; k++) {
+		/* Many marks in one life of many, few in the others. */
+		size_t size = k % 240 == 0 ? 16 : 4096;
+		unsigned char *p[40];
+
+		held &= rg.reset(r) == 0;
+		for (size_t i = 0; i < COUNT(p); i++)
+			p[i] = eddy_region_alloc(r, size);
+		for (size_t i = 0; i < COUNT(p); i++)
+			held &= p_usable(p[i]) == size;
+		held &= p[0] == first;
+		if (k % 240 == 0)
+			for (unsigned i = 0; i < 8000; i++)
+				held &= eddy_region_alloc(r, 16) != NULL;
+	}
+	return held && rg.destroy(r) == 0;
+}
+
+/* What is known of a region's objects goes back to the kernel when its memory
+ * does. */
+static bool
+gives_all_back(void)
+{
+	struct eddy_region *r = new_region();
+	bool held = true;
+	long before;
+	long full;
+	long left;
+
+	held &= ctl_do("arena.4096.purge") == 0;
+	before = probe_rss_kib();
+	/* More than tests before this have left. */
+	for (unsigned i = 0; i < 256 * MIB / 1024; i++)
+		held &= eddy_region_alloc(r, 1024) != NULL;
+	full = probe_rss_kib();
+	/* Objects were not touched: it is the marks. */
+	if (full - before < 8 * 1024) {
+		tap_diag("%ld KiB of marks", full - before);
+		held = false;
+	}
+	held &= rg.destroy(r) == 0 && ctl_do("arena.4096.purge") == 0;
+	left = probe_rss_kib();
+	/* What is known of chunks may stay. */
+	if (left - before > (full - before) / 4) {
+		tap_diag("%ld KiB are left", left - before);
+		held = false;
+	}
+	return held;
+}
+
 static bool
 many_regions(void)
 {
@@ -1060,6 +1119,8 @@ static const struct test tests[] = {
     {reset_keeps_as_told, "and keeps as much as it was told"},
     {bad_options, "options that cannot be: EINVAL, E2BIG"},
     {destroyed_is_told, "a destroyed region is told: EINVAL"},
+    {many_lives, "lives of the same memory do not mix, however many"},
+    {gives_all_back, "all that it had goes back when pages are purged"},
     {many_regions, "hundreds of regions, ended in any order"},
     {sections_redirect, "malloc's family inside a section is the region's"},
     {sections_nest, "sections nest; leave without enter: EINVAL"},

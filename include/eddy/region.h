@@ -41,11 +41,10 @@ extern "C" {
  * major number; nobody else shall read or write them.
  */
 struct eddy_region {
-	char *top;      /* where the next object begins */
-	char *limit;    /* up to here it may reach; both NULL: ask */
-	uintptr_t bits; /* of an address x: the word at bits + x / 1024 * 8 */
-	uint64_t word;  /* what that word of top holds: a bit set where an
-			 * object begins, one for 16 bytes */
+	char *top;          /* where the next object begins */
+	char *limit;        /* up to here it may reach; both NULL: ask */
+	uintptr_t marks;    /* of an address x: the byte at marks + x / 16 */
+	unsigned char mark; /* what that holds where an object begins */
 };
 
 /*
@@ -129,19 +128,13 @@ eddy_region_alloc(struct eddy_region *region, size_t size)
 {
 	char *p = region->top;
 	size_t need = (size + 15) & ~(size_t)15;
-	uint64_t word = region->word;
-	char *end;
 
 	/* 0, and what has wrapped around, are more than there ever is. */
 	if (need - 1 >= (size_t)(region->limit - p))
 		return eddy_region_alloc_slow(region, size);
-	end = p + need;
-	if ((((uintptr_t)p ^ (uintptr_t)end) >> 10) != 0)
-		word = 0;
-	word |= (uint64_t)1 << ((uintptr_t)end >> 4 & 63);
-	region->top = end;
-	region->word = word;
-	*(uint64_t *)(region->bits + ((uintptr_t)end >> 10) * 8) = word;
+	region->top = p + need;
+	*(unsigned char *)(region->marks + ((uintptr_t)(p + need) >> 4)) =
+	    region->mark;
 	return p;
 }
 
@@ -172,7 +165,8 @@ void *eddy_region_alloc_aligned(
  * EBUSY      another thread has entered it; or a signal handler as above
  *
  * THREADS    one at a time
- * COST       an instruction or two for each 2 MiB that it has
+ * COST       a few instructions for each 2 MiB that it has; once in a hundred
+ *            resets 4 KiB are cleared for each 64 KiB that objects come to
  * FORK       as at any other time
  * SINCE      0.1
  * SEE ALSO   eddy_region_create(3)

@@ -165,17 +165,16 @@ static void
 use(struct eddy_heap *h, struct eddy_region_core *c, struct eddy_stretch *s)
 {
 	/* What a longjmp out of here leaves is what eddy_region_settle takes
-	 * for a stretch that is used up. */
-	/* relaxed: the caller's own. */
-	eddy_store_relaxed(&s->valid, 0);
+	 * for a stretch that is used up, or where objects go on. */
 	c->cur = s;
-	c->top = s->base;
-	c->end = s->base + s->size - EDDY_REGION_GRAIN;
-	c->open.bits = eddy_region_bits(h, s);
+	eddy_region_renew(s);
 	eddy_region_clear(h, s, EDDY_UNIT);
-	c->limit = s->size == EDDY_UNIT ? c->end : s->base + EDDY_UNIT;
-	eddy_region_mark(c, c->top);
-	eddy_region_reread(c);
+	eddy_region_look(h, c);
+	c->limit = eddy_region_reached(c);
+	eddy_handler_fence();
+	c->top = s->base;
+	eddy_handler_fence();
+	*eddy_region_mark(c, c->top) = c->open.mark;
 }
 
 /* A stretch behind the current one that was kept by a reset and has room. */
@@ -225,19 +224,17 @@ go_on(struct eddy_heap *h, struct eddy_region_core *c, size_t bytes)
 	return true;
 }
 
-/* Bits are true, and memory is there, up to an address in the stretch. */
+/* Marks may be set up to an address in the stretch, and there. */
 static void
 reach(struct eddy_heap *h, struct eddy_region_core *c, const char *p)
 {
 	struct eddy_stretch *s = c->cur;
-	size_t size = eddy_align_up((size_t)(p - s->base), EDDY_UNIT);
 
 	if (p <= c->limit)
 		return;
-	if (size > s->size)
-		size = s->size;
-	eddy_region_clear(h, s, size);
-	c->limit = s->base + size < c->end ? s->base + size : c->end;
+	eddy_region_clear(
+	    h, s, eddy_align_up((size_t)(p - s->base) + 1, EDDY_UNIT));
+	c->limit = eddy_region_reached(c);
 }
 
 static void *
@@ -279,10 +276,10 @@ take(struct eddy_heap *h, struct eddy_region_core *c, size_t size, size_t align,
 				reach(h, c, p + need);
 				/* First top: what a longjmp leaves is lost. */
 				c->top = p + need;
+				eddy_handler_fence();
 				if (p != top)
-					eddy_region_mark(c, p);
-				eddy_region_mark(c, c->top);
-				eddy_region_reread(c);
+					*eddy_region_mark(c, p) = c->open.mark;
+				*eddy_region_mark(c, p + need) = c->open.mark;
 				break;
 			}
 			if (!go_on(h, c, need + align))
@@ -408,8 +405,7 @@ eddy_region_reset(struct eddy_region *region)
 			continue;
 		}
 		junk(h, s);
-		/* relaxed: its objects have ended. */
-		eddy_store_relaxed(&s->valid, 0);
+		eddy_region_renew(s);
 		last = s;
 	}
 	use(h, c, c->first);
@@ -438,6 +434,7 @@ put_away(
 	    eddy_os_renew(s->base, size, false) != 0)
 		/* relaxed: the caller's own. */
 		memset(s->base, EDDY_FILL_FREE, eddy_load_relaxed(&s->valid));
+	eddy_region_drop(h, eddy_place_of(h, s->base), s->size);
 }
 
 static void
@@ -556,10 +553,11 @@ resize_top(struct eddy_heap *h, struct eddy_region_core *c, char *p, size_t old,
 	    need > (size_t)(c->end - p))
 		return false;
 	reach(h, c, p + need);
-	eddy_region_unmark(c, c->top);
+	*eddy_region_mark(c, c->top) = 0;
+	eddy_handler_fence();
 	c->top = p + need;
-	eddy_region_mark(c, c->top);
-	eddy_region_reread(c);
+	eddy_handler_fence();
+	*eddy_region_mark(c, c->top) = c->open.mark;
 	return true;
 }
 
@@ -753,8 +751,6 @@ bump(struct eddy_region_core *c, size_t size)
 	const size_t need =
 	    (size + EDDY_REGION_GRAIN - 1) & ~(size_t)(EDDY_REGION_GRAIN - 1);
 	char *p;
-	char *top;
-	uint64_t word;
 
 	/* relaxed: the thread's own. */
 	if (eddy_unlikely(eddy_load_relaxed(&c->busy) || c->watched))
@@ -768,15 +764,9 @@ bump(struct eddy_region_core *c, size_t size)
 		eddy_store_relaxed(&c->busy, false);
 		return NULL;
 	}
-	top = p + need;
-	word = ((uintptr_t)p ^ (uintptr_t)top) >> 10 != 0 ? 0 : c->open.word;
-	word |= (uint64_t)1 << ((uintptr_t)top >> 4 & 63);
-	c->top = top;
-	c->open.word = word;
-	/* relaxed: the object is handed out after. */
-	eddy_store_relaxed(
-	    (_Atomic uint64_t *)(c->open.bits + ((uintptr_t)top >> 10) * 8),
-	    word);
+	c->top = p + need;
+	eddy_handler_fence();
+	*eddy_region_mark(c, p + need) = c->open.mark;
 	eddy_handler_fence();
 	/* relaxed: as above. */
 	eddy_store_relaxed(&c->busy, false);

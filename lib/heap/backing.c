@@ -7,6 +7,7 @@
 #include "lib/heap/arena.h"
 #include "lib/heap/hooks.h"
 #include "lib/heap/pagemap.h"
+#include "lib/heap/region.h"
 #include "lib/heap/segment.h"
 #include "lib/heap/thp.h"
 #include "lib/os/advise.h"
@@ -50,6 +51,7 @@ eddy_backing_drop(struct eddy_heap *h, void *p, size_t size)
 {
 	const struct eddy_backing *b = eddy_backing_of(h, p);
 
+	eddy_region_drop(h, p, size);
 	if (b != NULL)
 		return b->kind == EDDY_FILE_PUNCHED &&
 		       eddy_backing_is_here(b) && eddy_os_file_punch(p, size);

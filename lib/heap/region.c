@@ -10,18 +10,13 @@
 #include "lib/os/fatal.h"
 #include "lib/os/os.h"
 
-/* Bytes that one bit, a word, stand for. */
-#define WORD_SPAN   ((size_t)1024)
-#define CHUNK_WORDS (EDDY_CHUNK / WORD_SPAN)
+#define CHUNK_MARKS (EDDY_CHUNK / EDDY_REGION_GRAIN)
 #define CHUNK_UNITS (EDDY_CHUNK / EDDY_UNIT)
-
-static_assert(WORD_SPAN == 64 * EDDY_REGION_GRAIN, "a bit for 16 bytes");
+#define LAST_LIFE   255
 
 /* Beside a chunk. */
 struct part {
-	/* Where objects begin.  W: who uses the region.  R: who has an object.
-	 * O: none: an object's own two bits were set when it was handed out. */
-	_Atomic uint64_t bits[CHUNK_WORDS];
+	unsigned char marks[CHUNK_MARKS];
 	union eddy_unit units[CHUNK_UNITS];
 };
 
@@ -98,6 +93,14 @@ part_of(const struct eddy_heap *h, const void *place)
 	return &g.parts[eddy_page_of(h, place) / EDDY_CHUNK_PAGES];
 }
 
+static bool
+is_ready(const struct ground *g, size_t chunk)
+{
+	/* REG-A1: pairs with REG-R1. */
+	return (eddy_load_acquire(&g->ready[chunk / 64]) >> chunk % 64 & 1) !=
+	       0;
+}
+
 /* Makes a chunk's part accessible, if it is not. */
 static bool
 part_ready(const struct ground *g, size_t chunk)
@@ -107,8 +110,7 @@ part_ready(const struct ground *g, size_t chunk)
 	uintptr_t from = (uintptr_t)&g->parts[chunk];
 	uintptr_t to = from + sizeof(struct part);
 
-	/* REG-A1: pairs with REG-R1. */
-	if ((eddy_load_acquire(&g->ready[chunk / 64]) & bit) != 0)
+	if (is_ready(g, chunk))
 		return true;
 	from = eddy_align_down(from, page);
 	to = eddy_align_up(to, page);
@@ -117,6 +119,37 @@ part_ready(const struct ground *g, size_t chunk)
 	/* REG-R1: it is accessible. */
 	(void)eddy_or_release(&g->ready[chunk / 64], bit);
 	return true;
+}
+
+void
+eddy_region_drop(struct eddy_heap *h, const void *place, size_t size)
+{
+	const size_t page = eddy_os_page_size();
+	const size_t end = (uintptr_t)place - h->base + size;
+	/* REG-A1: pairs with REG-R1. */
+	const uintptr_t base = eddy_load_acquire(&ground);
+	const struct ground g = lay(h, base);
+	size_t next;
+
+	for (size_t at = end - size; base != 0 && at < end; at = next) {
+		const size_t chunk = at / EDDY_CHUNK;
+		unsigned char *marks = g.parts[chunk].marks;
+		uintptr_t from;
+		uintptr_t to;
+
+		next = (chunk + 1) * EDDY_CHUNK;
+		if (next > end)
+			next = end;
+		if (!is_ready(&g, chunk))
+			continue;
+		from = (uintptr_t)&marks[at % EDDY_CHUNK / EDDY_REGION_GRAIN];
+		to = from + (next - at) / EDDY_REGION_GRAIN;
+		from = eddy_align_up(from, page);
+		to = eddy_align_down(to, page);
+		/* What is refused costs memory, no more. */
+		if (from < to && eddy_os_discard((void *)from, to - from) != 0)
+			return;
+	}
 }
 
 union eddy_unit *
@@ -174,6 +207,7 @@ eddy_region_adopt(struct eddy_heap *h, char *p, size_t size, bool alone)
 	/* relaxed, all: the block is the caller's alone. */
 	s->tag = eddy_load_relaxed(&h->tags[page]);
 	s->alone = alone;
+	s->life = 1;
 	eddy_store_relaxed(&s->core, NULL);
 	eddy_store_relaxed(&s->valid, 0);
 	set_tags(h, s);
@@ -212,102 +246,57 @@ eddy_region_retake(struct eddy_heap *h, struct eddy_stretch *s, size_t size)
 }
 
 /* ------------------------------------------------------------------ */
-/* Bits */
+/* Marks */
 
-uintptr_t
-eddy_region_bits(struct eddy_heap *h, const struct eddy_stretch *s)
+static unsigned char *
+mark_of(const struct eddy_heap *h, const void *place)
 {
-	const void *place = eddy_place_of(h, s->base);
-	size_t word = ((uintptr_t)place - h->base) % EDDY_CHUNK / WORD_SPAN;
-
-	return (uintptr_t)&part_of(h, place)->bits[word] -
-	       (uintptr_t)s->base / WORD_SPAN * sizeof(uint64_t);
+	return &part_of(h, place)->marks[((uintptr_t)place - h->base) %
+					 EDDY_CHUNK / EDDY_REGION_GRAIN];
 }
 
-static _Atomic uint64_t *
-word_of(const struct eddy_region_core *c, const char *p)
+void
+eddy_region_renew(struct eddy_stretch *s)
 {
-	return (_Atomic uint64_t *)(c->open.bits + (uintptr_t)p / WORD_SPAN *
-						       sizeof(uint64_t));
-}
-
-static uint64_t
-bit_of(const char *p)
-{
-	return (uint64_t)1 << (uintptr_t)p / EDDY_REGION_GRAIN % 64;
+	if (s->life++ != LAST_LIFE)
+		return;
+	s->life = 1;
+	/* relaxed: its objects have ended. */
+	eddy_store_relaxed(&s->valid, 0);
 }
 
 void
 eddy_region_clear(struct eddy_heap *h, struct eddy_stretch *s, size_t size)
 {
-	_Atomic uint64_t *words =
-	    (_Atomic uint64_t *)(eddy_region_bits(h, s) + (uintptr_t)s->base /
-							      WORD_SPAN *
-							      sizeof(uint64_t));
 	/* relaxed: the caller's own. */
 	size_t valid = eddy_load_relaxed(&s->valid);
-	size_t from = valid == 0 ? 0 : valid / WORD_SPAN + 1;
-	size_t to = size / WORD_SPAN;
 
-	/* The last word of a stretch has bits to its end, and no more. */
-	if (to >= s->size / WORD_SPAN)
-		to = s->size / WORD_SPAN - 1;
-	/* relaxed: as above. */
-	for (size_t i = from; i <= to; i++)
-		eddy_store_relaxed(&words[i], 0);
+	if (size <= valid)
+		return;
+	memset(
+	    mark_of(h, eddy_place_of(h, s->base)) + valid / EDDY_REGION_GRAIN,
+	    0, (size - valid) / EDDY_REGION_GRAIN);
 	/* relaxed: who has an object was given it after. */
 	eddy_store_relaxed(&s->valid, size);
 }
 
 void
-eddy_region_mark(struct eddy_region_core *c, const char *p)
+eddy_region_look(struct eddy_heap *h, struct eddy_region_core *c)
 {
-	_Atomic uint64_t *w = word_of(c, p);
+	struct eddy_stretch *s = c->cur;
 
-	/* relaxed, both: one thread at a time writes. */
-	eddy_store_relaxed(w, eddy_load_relaxed(w) | bit_of(p));
+	c->open.marks = (uintptr_t)mark_of(h, eddy_place_of(h, s->base)) -
+			(uintptr_t)s->base / EDDY_REGION_GRAIN;
+	c->open.mark = s->life;
+	c->end = s->base + s->size - EDDY_REGION_GRAIN;
 }
 
-void
-eddy_region_unmark(struct eddy_region_core *c, const char *p)
+char *
+eddy_region_reached(const struct eddy_region_core *c)
 {
-	_Atomic uint64_t *w = word_of(c, p);
-
-	/* relaxed, both: as above. */
-	eddy_store_relaxed(w, eddy_load_relaxed(w) & ~bit_of(p));
-}
-
-void
-eddy_region_reread(struct eddy_region_core *c)
-{
-	/* relaxed: as above. */
-	c->open.word = eddy_load_relaxed(word_of(c, c->top));
-}
-
-/* Bytes from one bit to the next, of a stretch of which `valid` bytes have true
- * ones; 0: there is no bit, or none follows. */
-static size_t
-distance(const _Atomic uint64_t *words, size_t offset, size_t valid)
-{
-	size_t i = offset / WORD_SPAN;
-	unsigned bit = offset / EDDY_REGION_GRAIN % 64;
-	/* relaxed, all: an object's own bits are set. */
-	uint64_t w = eddy_load_relaxed(&words[i]) >> bit;
-
-	if ((w & 1) == 0)
-		return 0;
-	w &= ~(uint64_t)1;
-	if (w != 0)
-		return eddy_ctz64(w) * (size_t)EDDY_REGION_GRAIN;
-	while (++i * WORD_SPAN <= valid) {
-		/* relaxed: as above. */
-		w = eddy_load_relaxed(&words[i]);
-		if (w != 0)
-			return i * WORD_SPAN +
-			       eddy_ctz64(w) * (size_t)EDDY_REGION_GRAIN -
-			       offset;
-	}
-	return 0;
+	/* relaxed: the caller's own. */
+	return c->cur->base + eddy_load_relaxed(&c->cur->valid) -
+	       EDDY_REGION_GRAIN;
 }
 
 size_t
@@ -319,17 +308,20 @@ eddy_region_size_if(struct eddy_heap *h, const void *place, uint32_t tag)
 	size_t offset = (size_t)((const char *)place - base);
 	/* relaxed: what was given with the object is there. */
 	size_t valid = eddy_load_relaxed(&s->valid);
-	size_t words = ((uintptr_t)base - h->base) % EDDY_CHUNK / WORD_SPAN;
+	const unsigned char *mark;
+	const unsigned char *next;
 
 	if (s->alone)
 		return offset == 0 ? valid : 0;
 	if (offset % EDDY_REGION_GRAIN != 0 || offset >= valid ||
 	    valid > EDDY_CHUNK)
 		return 0;
-	/* Behind the last word of a stretch are another's. */
-	if (valid == s->size)
-		valid--;
-	return distance(&part_of(h, place)->bits[words], offset, valid);
+	mark = mark_of(h, place);
+	if (*mark != s->life)
+		return 0;
+	next =
+	    memchr(mark + 1, s->life, (valid - offset) / EDDY_REGION_GRAIN - 1);
+	return next != NULL ? (size_t)(next - mark) * EDDY_REGION_GRAIN : 0;
 }
 
 size_t
@@ -408,22 +400,19 @@ eddy_region_push(struct eddy_heap *h, struct eddy_region_core *c)
 void
 eddy_region_settle(struct eddy_heap *h, struct eddy_region_core *c)
 {
-	struct eddy_stretch *s = c->cur;
-	/* relaxed, both: the caller's own. */
-	size_t valid = eddy_load_relaxed(&s->valid);
+	const struct eddy_stretch *s = c->cur;
 
+	/* relaxed: the caller's own. */
 	if (eddy_likely(!eddy_load_relaxed(&c->busy)))
 		return;
-	c->open.bits = eddy_region_bits(h, s);
-	c->end = s->base + s->size - EDDY_REGION_GRAIN;
-	if (valid == 0 || c->top < s->base || c->top > c->end) {
+	eddy_region_look(h, c);
+	c->limit = eddy_region_reached(c);
+	if (c->top < s->base || c->top > c->limit) {
 		/* It was on its way to another: nothing is left of this. */
 		c->top = c->end;
 		c->limit = c->end;
 	} else {
-		c->limit = s->base + valid < c->end ? s->base + valid : c->end;
-		eddy_region_mark(c, c->top);
-		eddy_region_reread(c);
+		*eddy_region_mark(c, c->top) = c->open.mark;
 	}
 	/* relaxed: as above. */
 	eddy_store_relaxed(&c->busy, false);

@@ -4,10 +4,11 @@
  *
  * Layer     heap (L3).
  * Progress  wait-free but for system calls; adopt, let_go: as eddy_large_free.
- * Memory    of each chunk of the range 32 KiB of addresses beside it, reserved
+ * Memory    of each chunk of the range 144 KiB of addresses beside it, reserved
  *           with the first region and accessible from its chunk's first on: a
- *           bit for 16 bytes, and a *unit* for each 64 KiB.  None of it lies in
- *           the regions.
+ *           byte for 16 bytes, and a *unit* for each 64 KiB.  None of it lies
+ *           in the regions.  The bytes go back to the kernel when the memory
+ *           does that they are of (eddy_backing_drop).
  *
  * A region's memory is *stretches*: blocks of large.h, at multiples of 64 KiB,
  * whose pages have tags of kind EDDY_TAG_REGION with the page's number in the
@@ -16,15 +17,21 @@
  * region lies in the unit of its first stretch.  So there is no table of
  * regions: a region is where its memory is.
  *
- * Objects are laid one behind the other; a bit is set where each begins, and
- * one where the next will.  An object's size is the distance to the next bit.
- * Of the bits of a stretch those up to `valid` are true; others hold what was
- * there in an earlier life.  An object above 1 MiB has a stretch of its own
- * (`alone`), and no bits.
+ * Objects are laid one behind the other; the byte where each begins is marked,
+ * and that where the next will.  An object's size is the distance to the next
+ * mark.  A mark is the number of the stretch's *life*, from 1 to 255: with each
+ * reset another life begins, and what marks the ones before have left means
+ * nothing.  Bytes are cleared where no life has come yet, and when the numbers
+ * begin anew: up to `valid` they hold marks of lives up to this one, or zero.
+ * An object above 1 MiB has a stretch of its own (`alone`), and no marks.
+ *
+ * Marks are plain bytes: who uses the region writes them, and who has an object
+ * reads the two at its ends and those between, all written before it was handed
+ * out.
  *
  * Invariants (tests/model/region.pml)
- *   I-REGION-1  An object that was handed out has the bits at its two ends set,
- *               and none between.
+ *   I-REGION-1  An object that was handed out has marks at its two ends, and
+ *               none between.
  *   I-REGION-2  Below top nothing is handed out again before a reset.
  *
  * Fields of a region belong to the thread that uses it: one at a time.  Inside
@@ -68,15 +75,16 @@ struct eddy_region_core;
 struct eddy_stretch {
 	/* W: who makes it.  R: who has an object of it.  O: none: as a tag. */
 	_Atomic(struct eddy_region_core *) core;
-	/* Bytes from its beginning on of which the bits are true, or which are
-	 * in use if it is alone.
+	/* Bytes from its beginning on whose marks are of lives up to this one,
+	 * or which are in use if it is alone.
 	 * W: who uses the region.  R: who has an object.  O: none: the object's
-	 * bits were true when it was handed out. */
+	 * marks were there when it was handed out. */
 	_Atomic size_t valid;
 	struct eddy_stretch *next;
 	char *base; /* the address */
 	size_t size;
 	uint32_t tag; /* as it was, and will be: of a run, or huge */
+	unsigned char life;
 	bool alone;
 };
 
@@ -94,7 +102,7 @@ struct eddy_region_core {
 	 * true one. */
 	struct eddy_region open;
 	char *top;
-	char *limit; /* up to here bits are true and memory is there */
+	char *limit; /* up to here marks may be set */
 	char *end;   /* of what the stretch has for objects */
 	struct eddy_stretch *cur;
 	struct eddy_stretch *first; /* and those behind it; not alone */
@@ -161,21 +169,29 @@ void eddy_region_let_go(struct eddy_heap *h, struct eddy_stretch *s);
 void eddy_region_retake(
     struct eddy_heap *h, struct eddy_stretch *s, size_t size);
 
-/*
- * eddy_region_clear - the bits of a stretch are true and zero from what was
- * valid on, up to `size` bytes from its beginning; that of `size` too.
- */
+/* Another life of a stretch that is not alone: none of its objects is there any
+ * more. */
+void eddy_region_renew(struct eddy_stretch *s);
+
+/* Marks may be set in `size` bytes from its beginning. */
 void eddy_region_clear(
     struct eddy_heap *h, struct eddy_stretch *s, size_t size);
 
-/* Where the word of an address of the stretch is: see struct eddy_region. */
-uintptr_t eddy_region_bits(struct eddy_heap *h, const struct eddy_stretch *s);
+/* The current stretch as objects are laid in it: where marks are, which mark,
+ * the end. */
+void eddy_region_look(struct eddy_heap *h, struct eddy_region_core *c);
 
-/* Sets, clears the bit of an address in the current stretch; and what the word
- * of top holds. */
-void eddy_region_mark(struct eddy_region_core *c, const char *p);
-void eddy_region_unmark(struct eddy_region_core *c, const char *p);
-void eddy_region_reread(struct eddy_region_core *c);
+/* Bytes that an object may reach to are up to here: what is valid of the
+ * current stretch, but for the mark behind it. */
+char *eddy_region_reached(const struct eddy_region_core *c);
+
+/* The mark of an address in the current stretch. */
+static inline unsigned char *
+eddy_region_mark(const struct eddy_region_core *c, const char *p)
+{
+	return (
+	    unsigned char *)(c->open.marks + (uintptr_t)p / EDDY_REGION_GRAIN);
+}
 
 /*
  * eddy_region_size_of - the size of an object, whose page has that tag.
@@ -189,6 +205,9 @@ size_t eddy_region_size_of(
 /* The same, 0 where none begins. */
 size_t eddy_region_size_if(
     struct eddy_heap *h, const void *place, uint32_t tag);
+
+/* Marks of memory that is in hand and serves nothing go back to the kernel. */
+void eddy_region_drop(struct eddy_heap *h, const void *place, size_t size);
 
 /* ------------------------------------------------------------------ */
 /* Sections */

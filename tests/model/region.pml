@@ -4,9 +4,10 @@
  * signal handlers, which allocate as well and may jump out.
  *
  * Memory is GRAINS grains; mark[i]: an object begins at i, or the next one will.
- * An allocation: busy; read top; write top; set the bits at both ends; not busy.
+ * A mark of an earlier life is none here.
+ * An allocation: busy; read top; write top; set the marks at both ends; not busy.
  * A handler that finds busy goes to the heap.  After a jump malloc is the heap's
- * until the thread leaves, which settles: the bit of top is set, not busy.
+ * until the thread leaves, which settles: top is marked, not busy.
  * A gap is what an alignment leaves in front.
  */
 #define GRAINS	8
@@ -80,7 +81,7 @@ inline steps()
 	maybe(); p = top + gap;
 	if
 	:: p + size <= GRAINS ->
-#ifdef BITSFIRST
+#ifdef MARKSFIRST
 		maybe(); if
 		:: gap -> mark[p] = 1
 		:: else

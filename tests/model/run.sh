@@ -80,7 +80,7 @@ fail q runs -DPLAINCLEAR
 fail a runs -DTWICE -DREADTAG
 pass q region
 fail q region -DNOBUSY
-fail a region -DBITSFIRST
+fail a region -DMARKSFIRST
 fail q region -DNOSETTLE
 pass q runhint -DKILL=1
 pass a runhint -DCLAIMS=2
