@@ -10,6 +10,7 @@
 #include "pool_api.h"
 
 #include <eddy/region.h>
+#include <jemalloc/jemalloc.h>
 #include <setjmp.h>
 
 enum { N = 3000, N_THREADS = 4, ROUNDS = 20000 };
@@ -78,6 +79,27 @@ create_with(size_t size, size_t object, size_t align)
 	return err;
 }
 
+/* What hooks a pool's arena has from its options it keeps. */
+static void
+hooks_stay_out(struct eddy_pool *p)
+{
+	extent_hooks_t none = {0};
+	extent_hooks_t *set = &none;
+	extent_hooks_t *before = NULL;
+	extent_hooks_t *after = NULL;
+	size_t n = sizeof before;
+	char name[64];
+	int err;
+
+	(void)snprintf(
+	    name, sizeof name, "arena.%u.extent_hooks", pools.arena(p) - 1);
+	err = x.ctl(name, &before, &n, NULL, 0);
+	tap_ok(err == 0 && before != NULL && before != set &&
+		   x.ctl(name, NULL, NULL, &set, sizeof set) == EFAULT &&
+		   x.ctl(name, &after, &n, NULL, 0) == 0 && after == before,
+	    "nor does it take hooks while it lives");
+}
+
 static void
 rules(void)
 {
@@ -118,6 +140,7 @@ rules(void)
 	tap_ok(ctl_do("arena.%u.reset", pools.arena(p) - 1) == EFAULT &&
 		   ctl_do("arena.%u.destroy", pools.arena(p) - 1) == EFAULT,
 	    "nor is it reset or destroyed");
+	hooks_stay_out(p);
 	pools.destroy(p);
 }
 

@@ -168,7 +168,7 @@ void eddy_pool_destroy(struct eddy_pool *pool);
  *
  * For eddy_arena_move, eddy_prefault, eddy_set_decay, and less 1 for mallctl's
  * arena.<i> and stats.arenas.<i>; nothing can be allocated from it but by
- * eddy_pool_alloc, nor can it be reset or destroyed.
+ * eddy_pool_alloc, nor can it be reset or destroyed, nor be given extent hooks.
  *
  * RETURN     the number
  *

@@ -190,6 +190,10 @@ eddy_ctl_arena_extent_hooks(struct eddy_ctl *c)
 	c->out = eddy_ctl_pointer(eddy_hooks_get(a));
 	if (!c->writes)
 		return 0;
+	/* Of a pool the library alone says what stays mapped.  relaxed: since
+	 * it has its number. */
+	if (eddy_load_relaxed(&a->pooled))
+		return EFAULT;
 	hooks = (extent_hooks_t *)(uintptr_t)c->in;
 	c->out = eddy_ctl_pointer(eddy_hooks_set(a, hooks));
 	return 0;
