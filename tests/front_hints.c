@@ -178,6 +178,54 @@ apart(size_t size, bool expected)
 }
 
 /* As another process: also for options by which nothing is cached. */
+/* ---- what there is of them ---- */
+
+static void
+refresh(void)
+{
+	uint64_t epoch = 1;
+
+	if (x.ctl("epoch", NULL, NULL, &epoch, sizeof epoch) != 0)
+		tap_bail("epoch");
+}
+
+/* Statistics that grew by what was made, if blocks lie apart. */
+static bool
+counted(bool apart)
+{
+	enum { N_SHORT = 100, N_LONG = 10 };
+	void *p[N_SHORT + N_LONG + 1];
+	size_t n_short;
+	size_t n_long;
+	bool held;
+
+	/* What a group keeps for itself is there already. */
+	p_free(h.of_short(1000));
+	p_free(h.of_long(100000));
+	refresh();
+	n_short = ctl_size("stats.hints.short_allocated");
+	n_long = ctl_size("stats.hints.long_allocated");
+	for (size_t i = 0; i < N_SHORT; i++)
+		p[i] = h.of_short(1000);
+	for (size_t i = 0; i < N_LONG; i++)
+		p[N_SHORT + i] = h.of_long(100000);
+	p[N_SHORT + N_LONG] = p_malloc(1000);
+	refresh();
+	held = ctl_size("stats.hints.short_allocated") ==
+		   n_short + (apart ? (size_t)N_SHORT * 1024 : 0) &&
+	       ctl_size("stats.hints.long_allocated") ==
+		   n_long + (apart ? N_LONG * h.good(100000) : 0) &&
+	       ctl_size("stats.hints.short_active") >=
+		   ctl_size("stats.hints.short_allocated") &&
+	       ctl_size("stats.hints.long_active") >=
+		   ctl_size("stats.hints.long_allocated");
+	for (size_t i = 0; i < COUNT(p); i++)
+		p_free(p[i]);
+	refresh();
+	return held && ctl_size("stats.hints.short_allocated") == n_short &&
+	       ctl_size("stats.hints.long_allocated") == n_long;
+}
+
 static int
 all_apart(bool expected)
 {
@@ -532,9 +580,9 @@ static int
 run(const char *arg)
 {
 	if (strcmp(arg, "apart") == 0)
-		return all_apart(true);
+		return all_apart(true) | !counted(true);
 	if (strcmp(arg, "together") == 0)
-		return all_apart(false);
+		return all_apart(false) | !counted(false);
 	if (strcmp(arg, "none") == 0)
 		return none();
 	if (strcmp(arg, "nodes") == 0)
@@ -601,6 +649,7 @@ main(int argc, char **argv)
 	test_near();
 	test_threads();
 	test_memory();
+	tap_ok(counted(true), "statistics know what there is of each lifetime");
 	test_surroundings(argv);
 	return tap_end();
 }

@@ -109,6 +109,11 @@ struct eddy_snapshot {
 	uint64_t num_threads;
 	uint64_t num_runs;
 	uint64_t run_interval; /* ns */
+	/* Of hinted objects: what lives, pages in use for it. */
+	uint64_t short_allocated;
+	uint64_t short_active;
+	uint64_t long_allocated;
+	uint64_t long_active;
 };
 
 /* Indices of stats.arenas.<i>.hpa_shard.alloc. */

@@ -42,6 +42,9 @@ struct work {
 	struct eddy_snapshot totals;
 	struct eddy_snapshot_arena one;
 	struct eddy_snapshot_arena all;
+	/* Of hinted objects: what lives, pages in use for it; bytes. */
+	uint64_t hinted_allocated[EDDY_N_LIVES + 1];
+	uint64_t hinted_active[EDDY_N_LIVES + 1];
 	struct flow flow[EDDY_MAX_HOMES][EDDY_N_ROWS];
 	struct ground ground[EDDY_MAX_ARENAS + 1];
 };
@@ -345,6 +348,16 @@ add_sums(struct work *w, struct eddy_arena *a)
 }
 
 static void
+add_hinted(struct work *w, struct eddy_arena *a)
+{
+	enum eddy_life life = eddy_life_of(w->h, a->home);
+
+	w->hinted_allocated[life] +=
+	    w->one.small.allocated + w->one.large.allocated;
+	w->hinted_active[life] += w->one.pactive * EDDY_PAGE;
+}
+
+static void
 take_arena(struct work *w, struct eddy_arena *a)
 {
 	memset(&w->one, 0, sizeof(w->one));
@@ -355,6 +368,7 @@ take_arena(struct work *w, struct eddy_arena *a)
 	take_pages(w, a, &w->ground[a->number]);
 	take_purges(&w->one, &a->tally);
 	add_sums(w, a);
+	add_hinted(w, a);
 	w->one.uptime = eddy_less(w->now, eddy_peek(&a->tally.begun)) * 1000000;
 	eddy_add_words(&w->all, &w->one, sizeof(w->one));
 	/* relaxed, both: options. */
@@ -404,6 +418,10 @@ take_totals(struct work *w)
 	    .stranded = st->stranded,
 	    .stranded_bound = st->stranded_bound,
 	    .cpus = st->n_cpus,
+	    .short_allocated = w->hinted_allocated[EDDY_LIFE_SHORT],
+	    .short_active = w->hinted_active[EDDY_LIFE_SHORT],
+	    .long_allocated = w->hinted_allocated[EDDY_LIFE_LONG],
+	    .long_active = w->hinted_active[EDDY_LIFE_LONG],
 	};
 	take_workers(w);
 }
@@ -435,6 +453,8 @@ eddy_snapshot_take(
 	w->now = eddy_os_milliseconds();
 	eddy_walk_begin(&w->sum, h, EDDY_WALK_ALL);
 	memset(&w->all, 0, sizeof(w->all));
+	memset(w->hinted_allocated, 0, sizeof(w->hinted_allocated));
+	memset(w->hinted_active, 0, sizeof(w->hinted_active));
 	take_caches(w);
 	take_segments(w, n_places);
 	eddy_explicit_tell(see_explicit, w);
