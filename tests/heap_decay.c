@@ -814,6 +814,31 @@ test_work(void)
 	    "and is let alone then");
 }
 
+/* Taken and left between two looks: as old as that, no older. */
+static void
+test_burst(void)
+{
+	size_t size = 64 * MIB;
+	uint64_t start;
+	void *p;
+	bool held;
+
+	begin(10000, 0);
+	p = take(128 * KIB);
+	(void)step(SIZE_MAX);
+	pass(10);
+	start = now();
+	free(take(size));
+	(void)step(SIZE_MAX);
+	held = dirty() >= size;
+	steps_until(start + 5000, 1000);
+	tap_ok(held && near((double)dirty() / (double)size, stays(0.5), 0.03),
+	    "a burst within an epoch decays, too");
+	steps_until(start + 11000, 1000);
+	tap_ok(dirty() == 0, "until it is gone");
+	free(p);
+}
+
 static void
 test_clock(void)
 {
@@ -891,6 +916,7 @@ main(int argc, char **argv)
 	test_meanwhile();
 	test_cursor();
 	test_work();
+	test_burst();
 	test_clock();
 	test_wakes();
 	return tap_end();

@@ -264,6 +264,26 @@ test_silence(void)
 }
 
 static void
+test_open(void)
+{
+	static struct eddy_decay d;
+	struct eddy_decay_view v;
+
+	(void)eddy_decay_advance(&d, 1000, 10000, 3);
+	eddy_decay_note(&d, 1000);
+	v = eddy_decay_look(&d, 3, 0);
+	tap_ok(v.allowed == 997 && !v.flat &&
+		   eddy_decay_due(&d, 3, 997, 10) < EPOCHS / 2 &&
+		   eddy_decay_due(&d, 3, 0, 0) == EPOCHS,
+	    "what was in use in the open epoch counts");
+	(void)eddy_decay_advance(&d, 1050, 10000, 1000);
+	v = eddy_decay_look(&d, 3, 0);
+	tap_ok(v.allowed == 997, "as it does when it is closed");
+	(void)eddy_decay_advance(&d, 1000 + 60000, 10000, 3);
+	tap_ok(eddy_decay_look(&d, 3, 0).flat, "and no longer than that");
+}
+
+static void
 test_clock(void)
 {
 	static struct eddy_decay d;
@@ -391,6 +411,7 @@ main(void)
 	test_history();
 	test_waves();
 	test_silence();
+	test_open();
 	test_clock();
 	test_limits();
 	test_due();

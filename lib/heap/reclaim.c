@@ -272,7 +272,9 @@ step_decay(struct step *s)
 			if (dirty_ms != 0 &&
 			    in_full_use(s, peak, (uint64_t)dirty_ms, &due))
 				return due;
+			most = s->active;
 		}
+		eddy_decay_note(&r->dirty, (uint64_t)most);
 		flat = eddy_decay_look(&r->dirty, (uint64_t)s->active, 0).flat;
 		if (decay(s, &r->dirty, dirty_ms, (uint64_t)s->active, dirty,
 			floor,
@@ -283,9 +285,7 @@ step_decay(struct step *s)
 			due = (uint64_t)dirty_ms + MIN_STEP_MS;
 		/* Use fell within the open epoch: it ends soon, lest all that
 		 * passes until the next step count as use. */
-		/* relaxed: a hint. */
-		if (eddy_load_relaxed(&r->before) > s->active + s->slack &&
-		    dirty_ms != 0 &&
+		if (most > s->active + s->slack && dirty_ms != 0 &&
 		    due > eddy_decay_span((uint64_t)dirty_ms, 1))
 			due = eddy_decay_span((uint64_t)dirty_ms, 1);
 	}

@@ -50,7 +50,8 @@ eddy_decay_advance(
 		eddy_store_relaxed(
 		    &d->peak[(n + i) % EDDY_DECAY_EPOCHS], narrow(peak));
 	}
-	/* relaxed: as above. */
+	/* relaxed, both: as above. */
+	eddy_store_relaxed(&d->open, 0);
 	eddy_store_relaxed(&d->n,
 	    (n + (uint32_t)(passed % EDDY_DECAY_EPOCHS)) % EDDY_DECAY_EPOCHS);
 	return true;
@@ -63,8 +64,13 @@ eddy_decay_look(const struct eddy_decay *d, uint64_t used, unsigned ahead)
 	/* relaxed, all: hints. */
 	uint32_t n = eddy_load_relaxed(&d->n);
 	uint64_t here = weight(ahead);
-	uint64_t most = used;
+	uint64_t most = eddy_load_relaxed(&d->open);
 	uint64_t sum = 0;
+
+	if (most > used)
+		v.flat = false;
+	else
+		most = used;
 
 	for (unsigned k = 0; k < EDDY_DECAY_EPOCHS; k++) {
 		/* relaxed: as above. */
@@ -93,7 +99,9 @@ eddy_decay_due(
 	uint32_t n = eddy_load_relaxed(&d->n);
 
 	/* Until only epochs with this use are left: slack is for others. */
-	for (unsigned k = 0; k < EDDY_DECAY_EPOCHS - 1; k++) {
+	for (unsigned k = 0;
+	     k < EDDY_DECAY_EPOCHS - 1 && eddy_load_relaxed(&d->open) <= used;
+	     k++) {
 		/* relaxed: as above. */
 		if (eddy_load_relaxed(&d->peak[(n + EDDY_DECAY_EPOCHS - 1 - k) %
 					       EDDY_DECAY_EPOCHS]) != used) {

@@ -36,6 +36,9 @@ struct eddy_decay {
 	_Atomic uint32_t n;
 	/* Most units in use in each of the last epochs, by n.  The same. */
 	_Atomic uint32_t peak[EDDY_DECAY_EPOCHS];
+	/* In the epoch that is open, so far.  W: any who steps.  R: any.
+	 * O: none: a hint. */
+	_Atomic uint32_t open;
 };
 
 /* Milliseconds of n epochs, rounded up: at least one. */
@@ -56,6 +59,15 @@ eddy_decay_span(uint64_t decay_ms, unsigned n)
  */
 bool eddy_decay_advance(
     struct eddy_decay *d, uint64_t now, uint64_t decay_ms, uint64_t peak);
+
+/* In the open epoch so many units were in use at once. */
+static inline void
+eddy_decay_note(struct eddy_decay *d, uint64_t peak)
+{
+	/* relaxed: a hint. */
+	eddy_store_relaxed(
+	    &d->open, peak < UINT32_MAX ? (uint32_t)peak : UINT32_MAX);
+}
 
 /* What may stay of what is not in use, `ahead` epochs from the last one on. */
 struct eddy_decay_view {
