@@ -6,7 +6,10 @@
 #include "tests/tasks.h"
 
 #include "lib/ctl/background.h"
+#include "lib/heap/arena.h"
+#include "lib/heap/reclaim.h"
 #include "lib/heap/wake.h"
+#include "lib/heap/warm.h"
 #include "lib/os/os.h"
 
 /* Three homes; nothing is ever due. */
@@ -177,6 +180,65 @@ test_alarm(void)
 	    "who was called since it looked does not sleep");
 }
 
+/* When the first of them would wake by itself. */
+static uint64_t
+first_alarm(void)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t until = eddy_load_acquire(&worker(i)->until);
+
+		first = until < first ? until : first;
+	}
+	return first;
+}
+
+static void
+decay(int64_t ms)
+{
+	for (uint32_t i = 0; i < h->n_homes; i++)
+		eddy_reclaim_decay(h, eddy_arena_of_home(h, i), ms, -1);
+}
+
+/* Minutes are between two steps: only a call ends such a sleep here. */
+static void
+test_freeze(void)
+{
+	void *p;
+	uint64_t before;
+	bool held;
+
+	decay(10000000);
+	p = malloc((size_t)64 << 20);
+	if (p == NULL)
+		tap_bail("no memory");
+	for (size_t i = 0; i < (size_t)64 << 20; i += 4096)
+		((volatile char *)p)[i] = 1;
+	free(p);
+	for (unsigned k = 0;
+	     k < 5000 * tap_patience() && first_alarm() == UINT64_MAX; k++) {
+		eddy_wake(h, k % 3);
+		(void)usleep(1000);
+	}
+	tap_ok(all_asleep() && first_alarm() != UINT64_MAX,
+	    "one sleeps until its next step");
+	before = steps(0) + steps(1) + steps(2);
+	eddy_warm_freeze(h);
+	for (unsigned k = 0;
+	     k < 5000 * tap_patience() && first_alarm() != UINT64_MAX; k++)
+		(void)usleep(1000);
+	held = all_asleep() && first_alarm() == UINT64_MAX;
+	tap_ok(held && steps(0) + steps(1) + steps(2) <= before + 3,
+	    "of a frozen heap it sleeps for ever, at once");
+	eddy_warm_thaw(h);
+	for (unsigned k = 0;
+	     k < 5000 * tap_patience() && first_alarm() == UINT64_MAX; k++)
+		(void)usleep(1000);
+	tap_ok(first_alarm() != UINT64_MAX, "thawed, it goes on");
+	decay(-1);
+}
+
 static struct flag stop;
 
 static void *
@@ -232,6 +294,7 @@ main(int argc, char **argv)
 	test_wish();
 	test_wake();
 	test_alarm();
+	test_freeze();
 	test_together();
 	eddy_background_stop(h);
 	tap_ok(all_gone(), "all ended");

@@ -2,6 +2,7 @@
 #include "lib/ctl/mend.h"
 
 #include "lib/ctl/walk.h"
+#include "lib/heap/warm.h"
 
 #define EVERY_MS 600000
 #define AGAIN_MS 1000
@@ -160,7 +161,7 @@ eddy_mend_idle(struct eddy_heap *h, uint64_t now)
 	static _Atomic uint64_t next;
 
 	/* relaxed, both: as above. */
-	if (now < eddy_load_relaxed(&next))
+	if (now < eddy_load_relaxed(&next) || eddy_frozen(h))
 		return UINT64_MAX;
 	if (eddy_mend(h))
 		return AGAIN_MS;

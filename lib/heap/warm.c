@@ -10,6 +10,7 @@
 #include "lib/heap/purge.h"
 #include "lib/heap/reclaim.h"
 #include "lib/heap/segment.h"
+#include "lib/heap/wake.h"
 #include "lib/os/os.h"
 #include "numa/usable.h"
 
@@ -118,6 +119,9 @@ eddy_warm_freeze(struct eddy_heap *h)
 	eddy_store_relaxed(&h->frozen_purges, eddy_load_relaxed(&h->n_purges));
 	eddy_store_relaxed(&h->frozen_growth, 0);
 	eddy_store_relaxed(&h->frozen, 1);
+	/* Those that sleep until their next step would wake for nothing. */
+	for (uint32_t home = 0; home < h->n_homes; home++)
+		eddy_wake(h, home);
 }
 
 void
