@@ -4,14 +4,16 @@
  *
  * Writers replace entries of random keys, readers look keys up.  By default for
  * EDDY_TIME seconds, with deferred frees: no reader may see a freed entry, what
- * waits stays below the bound, and at the end all is freed.  With words it is
- * what bench/urcu measures:
+ * waits stays below the bound, and at the end all is freed; and a quarter as
+ * long again with a bound too low for them.  With words it is what bench/urcu
+ * measures:
  *
  *     urcu_hash eddy|call_rcu hash|plain COUNT [WRITERS READERS]
  *
  * COUNT entries are replaced by each writer (plain: made and handed over, with
  * no table), and the time is taken until all of them are free.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,6 +31,7 @@
 #include "rig.h"
 
 enum { KEYS = 1 << 16, MAX_THREADS = 64, PAYLOAD = 16, N_LIVE_MARK = 0x2e5a };
+enum { LOW_BOUND = 2000 };
 
 struct entry {
 	struct cds_lfht_node node;
@@ -200,8 +203,6 @@ run(void)
 	pthread_t t[MAX_THREADS];
 	uint64_t begin;
 
-	for (uint64_t key = 0; key < KEYS && !how.plain; key++)
-		replace(key);
 	begin = rig_now_ns();
 	for (unsigned i = 0; i < how.writers + how.readers; i++)
 		start(&t[i], i < how.writers ? writer : reader, i);
@@ -229,6 +230,8 @@ prepare(void)
 	table = cds_lfht_new(KEYS, KEYS, KEYS, 0, NULL);
 	if (table == NULL)
 		rig_fail_now("no table");
+	for (uint64_t key = 0; key < KEYS && !how.plain; key++)
+		replace(key);
 }
 
 /* For bench/urcu: one line. */
@@ -255,18 +258,22 @@ measure(int argc, char **argv)
 	return atomic_load(&n_bad) != 0;
 }
 
-int
-main(int argc, char **argv)
+static struct eddy_urcu_stats
+stats(void)
 {
 	struct eddy_urcu_stats s;
 
-	if (argc > 3 && argv[1][0] != '-')
-		return measure(argc, argv);
-	rig_start(argc, argv, 3);
-	prepare();
-	(void)run();
 	if (eddy_rcu_stats(&s, sizeof s) != 0)
 		rig_fail_now("no statistics");
+	return s;
+}
+
+/* What holds of any run. */
+static void
+check(const char *when)
+{
+	struct eddy_urcu_stats s = stats();
+
 	rig_diag("%llu replaced, %llu looked up, %llu grace periods, "
 		 "%llu threads of the library's",
 	    (unsigned long long)atomic_load(&n_handed),
@@ -282,14 +289,41 @@ main(int argc, char **argv)
 	    (unsigned long long)s.beyond, (unsigned long long)s.helped,
 	    peak_kib());
 	rig_ok(atomic_load(&n_bad) == 0 && atomic_load(&n_found) != 0,
-	    "no reader sees a freed entry");
-	rig_ok(atomic_load(&n_refused) == 0, "no entry is refused");
+	    "%sno reader sees a freed entry", when);
+	rig_ok(atomic_load(&n_refused) == 0, "%sno entry is refused", when);
 	rig_ok(s.freed_objects == atomic_load(&n_handed) &&
 		   s.waiting_objects == 0 && s.open_objects == 0,
-	    "all that was handed over is freed");
+	    "%sall that was handed over is freed", when);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct eddy_urcu_stats s;
+
+	if (argc > 3 && argv[1][0] != '-')
+		return measure(argc, argv);
+	rig_start(argc, argv, 3);
+	prepare();
+	(void)run();
+	s = stats();
+	check("");
 	if (rig.is_long)
 		rig_ok(s.peak_objects <= s.bound_objects &&
 			   s.peak_bytes <= s.bound_bytes,
 		    "the bound holds");
+	/* So little that callers free, and more helpers come. */
+	if (eddy_rcu_set_bound(LOW_BOUND, SIZE_MAX) != 0)
+		rig_fail_now("the bound is refused");
+	atomic_store(&over, false);
+	rig.seconds /= 4;
+	(void)run();
+	s = stats();
+	check("beyond a low bound, ");
+	/* Another malloc's free may not be called by who hands over. */
+	rig_ok(
+	    s.beyond > 0 && s.helpers > 1 &&
+		(s.helped > 0) == (dlsym(RTLD_DEFAULT, "eddy_version") != NULL),
+	    "beyond a low bound, callers and helpers do more");
 	return rig_end();
 }
