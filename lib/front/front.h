@@ -22,7 +22,10 @@ void *eddy_new(size_t size);
 void *eddy_new_nothrow(size_t size);
 void eddy_free(void *p);
 
+/* What the hit paths send to C; eddy_malloc_missed: outside any region, with
+ * errno. */
 void *eddy_malloc_slow(size_t size);
+void *eddy_malloc_missed(size_t size);
 void *eddy_new_slow(size_t size);
 void *eddy_new_nothrow_slow(size_t size);
 void eddy_free_slow(void *p);
@@ -117,14 +120,12 @@ bool eddy_pressure_tell(size_t wanted);
 void eddy_pressure_note_thread(void);
 
 /*
- * Inside a section of a region (lib/heap/region.h): malloc and operator new of
- * what the hit path sent to C; any request.  In a handler that has interrupted
- * an allocation of the region it is served by the heap.
+ * Inside a section of a region (lib/heap/region.h): operator new of what the
+ * hit path sent to C; any request.  In a handler that has interrupted an
+ * allocation of the region it is served by the heap.
  *
- * Returns: eddy_region_malloc: as malloc.  The others: NULL when the region
- *          cannot grow; errno untouched.
+ * Returns: NULL when the region cannot grow; errno untouched.
  */
-void *eddy_region_malloc(size_t size);
 EDDY_MUST_USE void *eddy_region_new(size_t size);
 EDDY_MUST_USE void *eddy_region_section(size_t size, size_t align, bool zero);
 

@@ -459,21 +459,12 @@ eddy_no_memory(void)
 	return eddy_no_memory_quiet();
 }
 
-/* Apart, so that a section's malloc saves no register. */
-static EDDY_NOINLINE void *
-malloc_missed(size_t size)
+void *
+eddy_malloc_missed(size_t size)
 {
 	void *p = eddy_alloc_missed(size);
 
 	return eddy_likely(p != NULL) ? p : eddy_no_memory();
-}
-
-EDDY_NOINLINE void *
-eddy_malloc_slow(size_t size)
-{
-	if (eddy_unlikely(eddy_own.scope != NULL))
-		return eddy_region_malloc(size);
-	return malloc_missed(size);
 }
 
 /* What is freed of a live block: all where somebody asked, else what the hit
@@ -489,8 +480,8 @@ count_free(struct eddy_heap *h, const void *p, uint32_t tag)
 	}
 }
 
-EDDY_NOINLINE void
-eddy_free_slow(void *p)
+static EDDY_NOINLINE void
+free_missed(void *p)
 {
 	struct eddy_heap *h;
 	const void *place;
@@ -518,6 +509,30 @@ eddy_free_slow(void *p)
 		eddy_cache_free(h, p, tag);
 	else
 		eddy_large_free(h, place, tag);
+}
+
+/*
+ * Of a region's object there is nothing to be done: no jump is taken and no
+ * register saved.  One of the checked mode, or at an address of the program's
+ * hooks, is for free_missed as all others.
+ */
+EDDY_NOINLINE void
+eddy_free_slow(void *p)
+{
+	const struct eddy_heap *h = eddy_heap_peek();
+	size_t page;
+
+	if (eddy_likely(h != NULL)) {
+		page = eddy_page_of(h, p);
+		/* SEG-A1: tags below the limit are readable. */
+		if (eddy_likely(page < eddy_load_acquire(&eddy_fast.limit)) &&
+		    /* relaxed: true for who holds an object in it. */
+		    eddy_likely(eddy_tag_kind(eddy_load_relaxed(
+				    &h->tags[page])) == EDDY_TAG_REGION) &&
+		    eddy_likely(!h->opts.check))
+			return;
+	}
+	free_missed(p);
 }
 
 void

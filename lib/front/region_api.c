@@ -804,13 +804,16 @@ eddy_region_new(size_t size)
 	return eddy_likely(p != NULL) ? p : region_new_slow(size);
 }
 
-/* No call on the way that most take, and so no register saved. */
-void *
-eddy_region_malloc(size_t size)
+/* Here, so that inside a section no jump is taken and no register saved. */
+EDDY_NOINLINE void *
+eddy_malloc_slow(size_t size)
 {
-	void *p = EDDY_HIT_COUNTS && eddy_prof_counts()
-		      ? NULL
-		      : bump(eddy_own.scope->core, size);
+	const struct eddy_scope *scope = eddy_own.scope;
+	void *p;
 
+	if (eddy_unlikely(scope == NULL))
+		return eddy_malloc_missed(size);
+	p = EDDY_HIT_COUNTS && eddy_prof_counts() ? NULL
+						  : bump(scope->core, size);
 	return eddy_likely(p != NULL) ? p : region_malloc_slow(size);
 }
