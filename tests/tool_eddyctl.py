@@ -118,6 +118,15 @@ bad("a forked child that has its parent's channel: neither",
 ok(run("stats", p.told).status == 3, "but what its mappings tell")
 stop(p)
 
+# Memory that was given back and is there all the same
+p = start("refill", conf="control:auto,dirty_decay_ms:0", number=64 << 20)
+w = parsed(run("why", p.pid, "--json")) or {}
+parts = w.get("parts", {})
+ok(abs(parts.get("refilled", 0) - (64 << 20)) < 4 << 20 and
+   any(a["option"] == "thp" for a in w["advice"]),
+   "why: what was given back is in memory all the same", w)
+stop(p)
+
 # One that holds memory
 p = start("hold", conf="control:auto,dirty_decay_ms:-1,idle_purge_ms:-1",
           number=256 << 20)

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,18 @@ start(void *(*run)(void *))
 		_exit(1);
 }
 
+/* What was given back and is in memory again, as after the kernel's huge pages:
+ * written to by an address that the compiler knows nothing of. */
+static void
+refill(size_t bytes)
+{
+	volatile uintptr_t at = (uintptr_t)malloc(bytes);
+
+	free((void *)at);
+	for (size_t i = 0; i < bytes; i += 4096)
+		*(volatile char *)(at + i) = 1;
+}
+
 /* Touched, and then free and dirty. */
 static void
 hold(size_t bytes)
@@ -158,6 +171,8 @@ main(int argc, char **argv)
 	} else if (strcmp(what, "threads") == 0) {
 		for (long i = 0; i < number; i++)
 			start(churn);
+	} else if (strcmp(what, "refill") == 0) {
+		refill((size_t)number);
 	} else if (strcmp(what, "hold") == 0) {
 		hold((size_t)number);
 	} else if (strcmp(what, "arenas") == 0) {

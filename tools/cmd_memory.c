@@ -208,6 +208,7 @@ struct parts {
 	uint64_t dirty;
 	uint64_t muzzy;
 	uint64_t metadata;
+	uint64_t refilled;  /* given back, and in memory all the same */
 	uint64_t foreign;   /* not eddy's */
 	uint64_t untouched; /* of eddy's, not in memory */
 	bool exact;         /* what is not eddy's */
@@ -233,6 +234,7 @@ find_parts(const struct target *t, const struct smaps *s, struct parts *p)
 	      p->metadata;
 	p->foreign = p->exact ? minus(s->rss, ours) : minus(s->rss, sum);
 	p->untouched = minus(sum, minus(s->rss, p->foreign));
+	p->refilled = minus(minus(s->rss, p->foreign), sum);
 }
 
 /* Collects advice; each is printed with the option that it names. */
@@ -297,6 +299,12 @@ advise_all(const struct target *t, const struct smaps *s, const struct parts *p,
 		    "%s are free places beside live objects: no option "
 		    "helps; see which size classes are sparse",
 		    human(p->slabs));
+	if (is_much(p->refilled, p->rss))
+		advise(a, "thp",
+		    "%s were given back and are in memory all the same: huge "
+		    "pages that the kernel filled again, which thp:never "
+		    "forbids, or memory that it did not take",
+		    human(p->refilled));
 	if (is_much(p->foreign, p->rss))
 		advise(a, "smaps",
 		    "%s are not eddy's: code, stacks, mapped files%s",
@@ -341,6 +349,8 @@ static const struct {
     {"muzzy", offsetof(struct parts, muzzy),
 	"muzzy: free pages that the kernel may take"},
     {"metadata", offsetof(struct parts, metadata), "metadata (an estimate)"},
+    {"refilled", offsetof(struct parts, refilled),
+	"free and given back, in memory all the same"},
     {"not_eddys", offsetof(struct parts, foreign), "not eddy's"},
     {"untouched", offsetof(struct parts, untouched),
 	"of these never touched, or swapped out"},
