@@ -258,11 +258,15 @@ mark_of(const struct eddy_heap *h, const void *place)
 void
 eddy_region_renew(struct eddy_stretch *s)
 {
-	if (s->life++ != LAST_LIFE)
+	if (s->life < LAST_LIFE) {
+		s->life++;
 		return;
-	s->life = 1;
-	/* relaxed: its objects have ended. */
+	}
+	/* relaxed: its objects have ended.  First: who jumps out in between
+	 * leaves a stretch without valid marks. */
 	eddy_store_relaxed(&s->valid, 0);
+	eddy_handler_fence();
+	s->life = 1;
 }
 
 void
