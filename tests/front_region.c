@@ -403,8 +403,8 @@ many_lives(void)
 	bool held = true;
 
 	for (unsigned k = 0; held && k < 1200; k++) {
-		/* Many marks in one life of many, few in the others. */
-		size_t size = k % 240 == 0 ? 16 : 4096;
+		/* Many marks in one life, few in the next 299. */
+		size_t size = k % 300 == 0 ? 16 : 4096;
 		unsigned char *p[40];
 
 		held &= rg.reset(r) == 0;
@@ -413,7 +413,7 @@ many_lives(void)
 		for (size_t i = 0; i < COUNT(p); i++)
 			held &= p_usable(p[i]) == size;
 		held &= p[0] == first;
-		if (k % 240 == 0)
+		if (k % 300 == 0)
 			for (unsigned i = 0; i < 8000; i++)
 				held &= eddy_region_alloc(r, 16) != NULL;
 	}
@@ -434,11 +434,11 @@ gives_all_back(void)
 	held &= ctl_do("arena.4096.purge") == 0;
 	before = probe_rss_kib();
 	/* More than tests before this have left. */
-	for (unsigned i = 0; i < 256 * MIB / 1024; i++)
+	for (unsigned i = 0; i < 128 * MIB / 1024; i++)
 		held &= eddy_region_alloc(r, 1024) != NULL;
 	full = probe_rss_kib();
 	/* Objects were not touched: it is the marks. */
-	if (full - before < 8 * 1024) {
+	if (full - before < 4 * 1024) {
 		tap_diag("%ld KiB of marks", full - before);
 		held = false;
 	}
