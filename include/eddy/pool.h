@@ -151,12 +151,14 @@ size_t eddy_pool_shrink(
  *
  * Nobody may use the pool or read its objects any more, or be in a call with
  * it.  Objects that are still alive are freed; with check:true they end the
- * process.
+ * process.  While a background thread empties its idle caches, what the pool
+ * has goes back when that is done.
  *
  * pool       NULL: nothing happens
  *
  * THREADS    MT-safe; waits for nobody
- * COST       a look at each page of the pool; system calls
+ * COST       a look at each page of the pool, whatever others have; system
+ *            calls
  * FORK       a child's pools end alone
  * SINCE      0.1
  * SEE ALSO   eddy_pool_create(3)
