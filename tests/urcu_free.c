@@ -8,6 +8,8 @@
  */
 #include "probe.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -61,6 +63,15 @@ static struct flag over;
 static _Atomic(struct thing *) watched[WAITERS];
 static _Atomic bool gone[WAITERS];
 
+/* The thread forks at the n-th question for a size, or free; what fork
+ * returned.  Or it stands still at the n-th question. */
+static _Thread_local int fork_at;
+static _Thread_local int fork_at_free;
+static _Thread_local pid_t within;
+static _Thread_local int stop_at;
+static struct flag stands;
+static struct flag may_go_on;
+
 static void (*next_free)(void *);
 
 /* dlsym may free. */
@@ -89,11 +100,9 @@ free(void *p)
 		atomic_fetch_add(&n_freed, 1);
 	}
 	next_free(p);
+	if (fork_at_free > 0 && --fork_at_free == 0)
+		within = fork();
 }
-
-/* The thread forks at the n-th question; what fork returned. */
-static _Thread_local int fork_at;
-static _Thread_local pid_t within;
 
 /* The library's questions come here too. */
 size_t
@@ -106,6 +115,11 @@ malloc_usable_size(void *p)
 		    RTLD_NEXT, "malloc_usable_size");
 	if (fork_at > 0 && --fork_at == 0)
 		within = fork();
+	if (stop_at > 0 && --stop_at == 0) {
+		flag_set(&stands);
+		while (!flag_is_set(&may_go_on))
+			(void)usleep(1000);
+	}
 	return next(p);
 }
 
@@ -476,8 +490,6 @@ part_bound(void)
 /* ------------------------------------------------------------------ */
 /* Threads that die, and that stand still */
 
-static struct flag stands;
-static struct flag may_go_on;
 static _Atomic bool to_die;
 
 static void
@@ -613,6 +625,105 @@ part_handlers(void)
 	return eddy_rcu_barrier() == 0 && all_freed();
 }
 
+/* Hands over until it has stood still once. */
+static void *
+stops(void *arg)
+{
+	cpu_set_t one;
+
+	/* All in one lane. */
+	CPU_ZERO(&one);
+	CPU_SET((size_t) * (int *)arg, &one);
+	(void)sched_setaffinity(0, sizeof one, &one);
+	stop_at = 5;
+	while (stop_at > 0)
+		hand(thing(1));
+	return NULL;
+}
+
+static pthread_t
+stop_one(int *cpu)
+{
+	pthread_t t;
+
+	flag_clear(&stands);
+	flag_clear(&may_go_on);
+	t = go(stops, cpu);
+	while (!flag_is_set(&stands))
+		nap_ms(1);
+	return t;
+}
+
+static void *
+goes_on_soon(void *arg)
+{
+	nap_ms(200);
+	flag_set(&may_go_on);
+	return arg;
+}
+
+/* One for whom a barrier has lost its patience goes on, and is not taken for
+ * another then. */
+static bool
+part_stopped(void)
+{
+	int cpu = sched_getcpu();
+	bool held;
+	pthread_t t = stop_one(&cpu);
+	pthread_t soon;
+
+	held = eddy_rcu_barrier() == 0 && !flag_is_set(&may_go_on);
+	flag_set(&may_go_on);
+	(void)pthread_join(t, NULL);
+	t = stop_one(&cpu);
+	soon = go(goes_on_soon, NULL);
+	held = held && eddy_rcu_barrier() == 0 && flag_is_set(&may_go_on);
+	(void)pthread_join(t, NULL);
+	(void)pthread_join(soon, NULL);
+	return held && eddy_rcu_barrier() == 0 && all_freed();
+}
+
+/* Who makes the library's thread is killed where it is made. */
+static void *
+dies_starting(void *arg)
+{
+	struct sock_filter code[] = {
+	    BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {sizeof code / sizeof code[0], code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0)
+		(void)eddy_rcu_start();
+	flag_set(&over);
+	return arg;
+}
+
+static bool
+part_starter(void)
+{
+	pthread_t t;
+
+	t = go(dies_starting, NULL);
+	(void)pthread_join(t, NULL);
+	if (flag_is_set(&over)) {
+		tap_diag("it was not killed");
+		return false;
+	}
+	/* The alarm ends it. */
+	while (atomic_load(&n_freed) < 100) {
+		if (atomic_load(&n_handed) < 100000)
+			hand_many(1);
+		nap_ms(10);
+	}
+	return stats().helpers == 1;
+}
+
 /* ------------------------------------------------------------------ */
 /* No system call */
 
@@ -723,8 +834,9 @@ part_fork(void)
 
 /*
  * A fork from the midst of handing over, as by a handler: where the sizes of a
- * full batch are asked for.  The child goes on there.  What others had in hand
- * it may miss; of its own nothing, and nothing is freed twice.
+ * full batch are asked for, or what is ripe is freed.  The child goes on there.
+ * What others had in hand it may miss; of its own nothing, and nothing is freed
+ * twice.
  */
 static bool
 part_fork_within(void)
@@ -734,10 +846,16 @@ part_fork_within(void)
 	    urcu_bp_after_fork_child);
 #endif
 	for (unsigned i = 0; i < 40; i++) {
-		fork_at = 1 + (int)(i % 2 == 0 ? i : 64 - i);
 		within = -1;
-		while (within < 0)
-			hand(thing(i));
+		if (i % 4 == 3)
+			fork_at_free = 1 + (int)i;
+		else
+			fork_at = 1 + (int)(i % 2 == 0 ? i : 64 - i);
+		while (within < 0) {
+			hand_many(i % 4 == 3 ? 64 : 1);
+			if (i % 4 == 3 && eddy_rcu_barrier() != 0)
+				return false;
+		}
 		if (within == 0) {
 			uint64_t before = atomic_load(&n_freed);
 
@@ -842,6 +960,8 @@ static const struct part {
 	"a reader that stays: counted, refused, never waited for"},
     {"deaths", part_deaths, "a killed thread costs a batch or two"},
     {"frozen", part_frozen, "a thread that stands still holds nobody up"},
+    {"stopped", part_stopped, "one that is late is not taken for another"},
+    {"starter", part_starter, "a killed starter is not waited for"},
     {"handlers", part_handlers, "signal handlers hand over"},
     {"calls", part_no_calls, "no system call while the helper is awake"},
     {"fork", part_fork, "children free what waited"},

@@ -51,8 +51,8 @@ struct rcu_flavor_struct;
  *            before.  Beyond the bound, and over eddy's malloc, it frees up to
  *            128 blocks whose grace period is over.
  * FORK       what waits, waits in the child as well, for readers of the child;
- *            it is freed there when the child calls again.  See
- *            eddy_free_rcu(3).
+ *            it is freed there when the child calls again, but for a block that
+ *            another thread was freeing at that moment.  See eddy_free_rcu(3).
  * SINCE      0.1
  * SEE ALSO   eddy_free_rcu(3), call_rcu of liburcu
  */
@@ -101,8 +101,9 @@ int eddy_urcu_try_free(const struct rcu_flavor_struct *flavor, void *p);
  *            signal handlers
  * COST       a grace period, two where one is under way; barriers of several
  *            threads go one after the other, and the later ones have little
- *            left to do; a second more, once, for each thread that was killed
- *            in the midst of a call
+ *            left to do; a second more, once, for each thread that was killed,
+ *            or stopped, in the midst of a call: what the latter has in hand is
+ *            not waited for
  * FORK       as at any other time
  * SINCE      0.1
  * SEE ALSO   eddy_free_rcu(3)
@@ -116,8 +117,9 @@ int eddy_urcu_barrier(const struct rcu_flavor_struct *flavor);
  * as long as pthread_create(3) does.
  *
  * RETURN     0, also if it is there
- * ERRORS     ENOMEM; EAGAIN: no thread is to be had, or was not a second ago;
- *            ENOTSUP: as eddy_rcu_barrier.
+ * ERRORS     ENOMEM; EAGAIN: no thread is to be had, or was not a second ago,
+ *            or another thread is starting it just now; ENOTSUP: as
+ *            eddy_rcu_barrier.
  * THREADS    MT-safe; not in signal handlers
  * COST       that of pthread_create
  * FORK       a child has no such thread until it calls this, or hands over
@@ -183,7 +185,7 @@ struct eddy_urcu_stats {
  * size       of the struct that the caller knows; what the library does not
  *            know of it becomes 0
  *
- * RETURN     0; all 0 if nothing was ever handed over
+ * RETURN     0; all 0 before the first call for that flavour
  * THREADS    MT-safe, async-signal-safe; waits for nobody.  Numbers in motion
  *            are near the truth; a thread killed in a call may leave them wrong
  *            by a batch.

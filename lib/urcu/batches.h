@@ -64,7 +64,8 @@ struct eddy_deferred {
 	_Atomic uint32_t found;
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t since;
-	/* NULL: empty; EDDY_DEFERRED_EMPTY: closed without an object.
+	/* NULL: empty; EDDY_DEFERRED_EMPTY: closed without an object, or
+	 * it was freed.
 	 * W, R: any thread.  O: URCU-R1 -> URCU-A1. */
 	_Atomic(void *) place[EDDY_DEFERRED]
 	    __attribute__((aligned(EDDY_CACHELINE)));

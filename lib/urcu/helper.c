@@ -29,10 +29,11 @@
 
 /* Forks under way.  W, R: any thread.  O: PAUSE-R1 -> PAUSE-A1. */
 static _Atomic uint32_t pauses;
-/* The main thread has ended: helpers end as well, when nothing waits.  The
- * process ends: no grace period is begun.
+/* The main thread has ended: helpers end as well, when nothing waits.
  * W, R: any thread.  O: DOZE-R1 -> DOZE-A1. */
 static _Atomic uint32_t main_ended;
+/* The process ends: no grace period is begun.
+ * W, R: any thread.  O: PAUSE-R1 -> PAUSE-A1. */
 static _Atomic uint32_t process_ends;
 /* Handlers are registered.  W, R: any thread.  O: none: once. */
 static _Atomic uint32_t hooked;
@@ -64,7 +65,7 @@ eddy_helper_rouse(struct eddy_room *r)
 	/* relaxed: checked by what follows. */
 	uint32_t word = eddy_load_relaxed(&r->helper[0].word);
 
-	if (is(word, EDDY_NONE))
+	if (is(word, EDDY_NONE) || is(word, EDDY_STARTING))
 		(void)start(r, 0);
 	else if (word == EDDY_ASLEEP)
 		eddy_os_futex_mark_and_wake(&r->helper[0].word, EDDY_CALLED);
@@ -78,8 +79,6 @@ eddy_helper_hurry(struct eddy_room *r)
 
 	if (word == EDDY_GATHER)
 		eddy_os_futex_mark_and_wake(&r->helper[0].word, EDDY_CALLED);
-	else if (is(word, EDDY_STARTING))
-		(void)start(r, 0);
 }
 
 void
@@ -123,15 +122,18 @@ grace(struct eddy_room *r, struct eddy_helper *me, bool asked)
 		(void)eddy_os_futex_wait(
 		    &me->inside, 0, eddy_os_milliseconds() + 1);
 	}
-	/* relaxed: a wish; the exit waits a little if it comes late. */
-	if (asked || eddy_load_relaxed(&process_ends) == 0)
+	/* PAUSE-A1: the process ends; or it sees us inside. */
+	if (asked) {
 		r->flavor->update_synchronize_rcu();
-	/* relaxed: a statistic. */
-	(void)eddy_add_relaxed(&r->n_graces, 1);
+	} else if (eddy_load_seq_cst(&process_ends) == 0) {
+		r->flavor->update_synchronize_rcu();
+		/* relaxed: a statistic. */
+		(void)eddy_add_relaxed(&r->n_graces, 1);
+	}
 	/* PAUSE-R2: as above. */
 	(void)eddy_xchg_seq_cst(&me->inside, 0);
-	/* relaxed: as above. */
-	return eddy_load_relaxed(&process_ends) == 0;
+	/* PAUSE-A1: as above. */
+	return eddy_load_seq_cst(&process_ends) == 0;
 }
 
 /* ms of the oldest object of a chain. */
@@ -274,6 +276,8 @@ run(void *arg)
 			return NULL;
 		/* DOZE-R2: it is there. */
 	} while (!eddy_cas_seq_cst(&r->helper[i].word, &word, EDDY_RUN));
+	/* relaxed: it may be made again when it has ended. */
+	eddy_store_relaxed(&r->helper[i].starting, 0);
 	name[sizeof(name) - 2] = (char)('0' + i);
 	eddy_os_name_thread(name);
 	do {
@@ -363,9 +367,10 @@ inherit(struct eddy_room *r)
 static void
 in_child(void)
 {
-	/* relaxed, both: there are no others. */
+	/* relaxed, all: there are no others. */
 	eddy_store_relaxed(&pauses, 0);
 	eddy_store_relaxed(&main_ended, 0);
+	eddy_store_relaxed(&process_ends, 0);
 	for (struct eddy_room *r = eddy_room_first(); r != NULL; r = r->next)
 		inherit(r);
 	if (main_key_made)
@@ -401,8 +406,8 @@ at_exit(void)
 {
 	uint64_t until = eddy_os_milliseconds() + EXIT_PATIENCE;
 
-	/* relaxed: a wish. */
-	eddy_store_relaxed(&process_ends, 1);
+	/* PAUSE-R1: pairs with PAUSE-A1 of a helper. */
+	(void)eddy_xchg_seq_cst(&process_ends, 1);
 	for (struct eddy_room *r = eddy_room_first(); r != NULL; r = r->next)
 		for (unsigned i = 0; i < EDDY_URCU_HANDS; i++)
 			/* PAUSE-A2: it is inside. */
@@ -468,8 +473,6 @@ start(struct eddy_room *r, unsigned i)
 	eddy_os_restore_signals(mask);
 	if (err == 0) {
 		(void)pthread_detach(t);
-		/* relaxed: it may be made again when it has ended. */
-		eddy_store_relaxed(&h->starting, 0);
 	} else {
 		word = EDDY_STARTING;
 		/* DOZE-R2: the next may try, after a while. */
@@ -556,21 +559,25 @@ eddy_helper_await_turns(struct eddy_room *r)
 void
 eddy_helper_await_hands(struct eddy_room *r)
 {
+	/* Nobody wakes who waits here: it is a nap. */
+	_Atomic uint32_t nap = 0;
+
 	for (uint32_t i = 0; i <= r->lane_mask; i++) {
-		_Atomic uint32_t *word = &r->lanes[i].in_hand;
+		_Atomic uint64_t *word = &r->lanes[i].hands;
 		/* ROOM-A3: pairs with ROOM-R3 of who replaces a batch. */
-		uint32_t n = eddy_load_acquire(word);
+		uint64_t w = eddy_load_acquire(word);
 		uint64_t until = eddy_os_milliseconds() + HAND_PATIENCE;
 
-		while (n != 0 && !is_over(until)) {
+		while ((uint32_t)w != 0 && !is_over(until)) {
 			(void)eddy_os_futex_wait(
-			    word, n, eddy_os_milliseconds() + 1);
+			    &nap, 0, eddy_os_milliseconds() + 1);
 			/* ROOM-A3: as above. */
-			n = eddy_load_acquire(word);
+			w = eddy_load_acquire(word);
 		}
-		/* Killed in the midst: not to be waited for again.
+		/* Killed in the midst, or stopped: not to be waited for again.
 		 * ROOM-R3: nothing. */
-		if (n != 0)
-			(void)eddy_cas_acq_rel(word, &n, 0);
+		while ((uint32_t)w != 0 &&
+		       !eddy_cas_acq_rel(word, &w, ((w >> 32) + 1) << 32))
+			;
 	}
 }

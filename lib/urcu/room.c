@@ -167,6 +167,9 @@ eddy_room_recount(struct eddy_room *r)
 {
 	uint64_t n[3] = {0};
 
+	/* What is in our hand we count out. */
+	if (eddy_in_hand != 0)
+		return;
 	/* relaxed, all: there are no other threads. */
 	for (unsigned i = 0; i < 2; i++) {
 		uint32_t at = eddy_deferred_top(
@@ -202,7 +205,7 @@ eddy_room_adopt(struct eddy_room *r)
 		return;
 	for (uint32_t i = 0; i <= r->lane_mask; i++) {
 		/* relaxed: there are no others. */
-		eddy_store_relaxed(&r->lanes[i].in_hand, 0);
+		eddy_store_relaxed(&r->lanes[i].hands, 0);
 	}
 	eddy_deferred_find(&r->store, &r->full);
 	eddy_deferred_find(&r->store, &r->ripe);
@@ -213,6 +216,29 @@ eddy_room_adopt(struct eddy_room *r)
 
 /* ------------------------------------------------------------------ */
 /* Batches */
+
+/* From here on a barrier waits for the caller; returns the round. */
+static uint32_t
+hand_in(struct eddy_lane *lane)
+{
+	eddy_hand_begin();
+	/* ROOM-R3: pairs with ROOM-A3 of a barrier. */
+	return (uint32_t)(eddy_add_release(&lane->hands, 1) >> 32);
+}
+
+/* Up to here, if one has not given up. */
+static void
+hand_out(struct eddy_lane *lane, uint32_t round)
+{
+	/* relaxed: checked by the CAS. */
+	uint64_t w = eddy_load_relaxed(&lane->hands);
+
+	/* ROOM-R3: it is on the stack. */
+	while ((uint32_t)(w >> 32) == round &&
+	       !eddy_cas_release(&lane->hands, &w, w - 1))
+		;
+	eddy_hand_end();
+}
 
 /* Closes a batch that is on no lane any more, and pushes it. */
 static void
@@ -230,18 +256,15 @@ sweep(struct eddy_room *r, struct eddy_lane *lane)
 {
 	/* ROOM-A2: the batch. */
 	uint64_t open = eddy_load_acquire(&lane->open);
+	uint32_t round;
 
 	if (eddy_deferred_top(open) == 0)
 		return;
-	eddy_hand_begin();
-	/* ROOM-R3: pairs with ROOM-A3 of a barrier. */
-	(void)eddy_add_release(&lane->in_hand, 1);
+	round = hand_in(lane);
 	/* ROOM-A2: the batch.  ROOM-R2: nothing.  Who was faster has it. */
 	if (eddy_cas_acq_rel(&lane->open, &open, ((open >> 32) + 1) << 32))
 		publish(r, eddy_deferred_top(open));
-	eddy_hand_end();
-	/* ROOM-R3: it is on the stack. */
-	(void)eddy_add_release(&lane->in_hand, (uint32_t)-1);
+	hand_out(lane, round);
 }
 
 void
@@ -346,18 +369,15 @@ work_off(struct eddy_room *r)
 static EDDY_NOINLINE int
 put_slow(struct eddy_room *r, struct eddy_lane *lane, uint64_t open, void *p)
 {
-	uint32_t number;
+	uint32_t round = hand_in(lane);
+	uint32_t number =
+	    eddy_deferred_open(&r->store, p, eddy_os_milliseconds_coarse());
 	uint32_t old = 0;
 
-	eddy_hand_begin();
-	number =
-	    eddy_deferred_open(&r->store, p, eddy_os_milliseconds_coarse());
 	if (number == 0) {
-		eddy_hand_end();
+		hand_out(lane, round);
 		return ENOMEM;
 	}
-	/* ROOM-R3: pairs with ROOM-A3 of a barrier. */
-	(void)eddy_add_release(&lane->in_hand, 1);
 	/* ROOM-R2: the batch, and our object; DOZE-R1: as in put.  Who was
 	 * faster has made room on the lane: ours is full early. */
 	if (eddy_cas_seq_cst(
@@ -367,15 +387,13 @@ put_slow(struct eddy_room *r, struct eddy_lane *lane, uint64_t open, void *p)
 		old = number;
 	if (old != 0)
 		publish(r, old);
-	eddy_hand_end();
 	if (old != 0 && eddy_room_beyond(r, 4)) {
 		if (eddy_room_beyond(r, 1))
 			work_off(r);
 		else
 			eddy_helper_hurry(r);
 	}
-	/* ROOM-R3: it is on the stack. */
-	(void)eddy_add_release(&lane->in_hand, (uint32_t)-1);
+	hand_out(lane, round);
 	return 0;
 }
 

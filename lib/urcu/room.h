@@ -34,8 +34,9 @@
  *   DOZE-R1 -> DOZE-A1  an object that is put || a helper that falls asleep:
  *                       store-load, seq_cst
  *   DOZE-R2 -> DOZE-A2  the same the other way round: that it sleeps
- *   PAUSE-R1 -> PAUSE-A1, PAUSE-R2 -> PAUSE-A2  a fork || a helper that goes
- *                       for a grace period: store-load, seq_cst
+ *   PAUSE-R1 -> PAUSE-A1, PAUSE-R2 -> PAUSE-A2  a fork, or the process's end,
+ *                       || a helper that goes for a grace period: store-load,
+ *                       seq_cst
  *
  * A thread killed while it replaces or closes a batch costs that batch.
  * Model: tests/model/urcu.pml.
@@ -62,21 +63,23 @@ enum {
 	EDDY_ASLEEP = 8,   /* until it is called */
 };
 
-/* Whether nobody looks, nor is about to: no thread, or one that sleeps. */
+/* Whether nobody looks, nor is sure to: no thread, one that sleeps, or one that
+ * somebody makes, who may have been killed. */
 static inline bool
 eddy_helper_away(uint32_t word)
 {
-	return word - EDDY_NONE <= EDDY_ASLEEP - EDDY_NONE;
+	return word - EDDY_STARTING <= EDDY_ASLEEP - EDDY_STARTING;
 }
 
 struct eddy_lane {
 	/* {tag, number of the open batch, or 0}: the tag grows at each change.
 	 * W, R: any thread, by RMW.  O: ROOM-R2 -> ROOM-A2, DOZE-R1. */
 	_Atomic uint64_t open;
-	/* Threads that have replaced a batch and not yet pushed it, or that
-	 * free one.
+	/* {round, threads that have replaced a batch and not yet pushed it, or
+	 * that free one}.  Who does not wait for them any longer begins a round
+	 * without them.
 	 * W, R: any thread, by RMW.  O: ROOM-R3 -> ROOM-A3. */
-	_Atomic uint32_t in_hand;
+	_Atomic uint64_t hands;
 } __attribute__((aligned(EDDY_CACHELINE)));
 
 struct eddy_helper {
@@ -88,14 +91,16 @@ struct eddy_helper {
 	_Atomic uint32_t turn;
 	/* In a grace period.  W: the helper.  R: fork.  O: PAUSE-R2. */
 	_Atomic uint32_t inside;
-	/* What waits for that grace period.  W: the helper.  R: the barrier
-	 * after one that was killed; statistics.  O: ROOM-R3 -> ROOM-A3. */
+	/* What waits for that grace period.  Of helpers for statistics; of the
+	 * barriers' place the next one takes it from one that was killed.
+	 * W: the helper; a barrier, by RMW.  R: the next barrier; statistics.
+	 * O: ROOM-R3 -> ROOM-A3, of barriers. */
 	_Atomic uint32_t taken;
 	/* ms when the grace period began, and of the oldest in `taken`.
 	 * W: the helper.  R: statistics.  O: none: statistics. */
 	_Atomic uint64_t since;
 	_Atomic uint64_t oldest;
-	/* ms when somebody began to make the thread.
+	/* ms when somebody began to make the thread that is not there yet.
 	 * W, R: any thread.  O: none: a patience. */
 	_Atomic uint64_t starting;
 } __attribute__((aligned(EDDY_CACHELINE)));

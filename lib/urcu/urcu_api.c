@@ -26,10 +26,11 @@ room_of(const struct rcu_flavor_struct *flavor)
 EDDY_EXPORT int
 eddy_urcu_free(const struct rcu_flavor_struct *flavor, void *p)
 {
-	struct eddy_room *r = room_of(flavor);
+	struct eddy_room *r;
 
 	if (eddy_unlikely(p == NULL))
 		return 0;
+	r = room_of(flavor);
 	return eddy_likely(r != NULL) ? eddy_room_put(r, p) : ENOMEM;
 }
 
@@ -49,10 +50,11 @@ eddy_urcu_free_batch(
 EDDY_EXPORT int
 eddy_urcu_try_free(const struct rcu_flavor_struct *flavor, void *p)
 {
-	struct eddy_room *r = room_of(flavor);
+	struct eddy_room *r;
 
 	if (p == NULL)
 		return 0;
+	r = room_of(flavor);
 	if (r == NULL)
 		return ENOMEM;
 	if (eddy_room_beyond(r, 1)) {

@@ -317,6 +317,9 @@ fail q watch -DKILL -DSETHIMSELF
 pass a urcu -DNO=3 -DND=2
 pass a urcu
 pass a urcu -DKILL
+pass q urcu -DNO=3 -DND=2 -DFORK
+pass a urcu -DFORK
+fail q urcu -DNO=3 -DND=2 -DFORK -DMARKLATE
 fail a urcu -DNO=3 -DND=2 -DNOCLOSE
 fail a urcu -DPUSHFIRST
 fail a urcu -DNO=3 -DND=2 -DCLEARFREE

@@ -8,14 +8,16 @@
  * there (or the own one, if another was faster) and push it; then see whether
  * the helper sleeps.  close: each empty place is filled, one by one, by
  * compare-and-swap.  The helper sweeps the lane, takes the stack, waits until
- * a section that has begun has ended, reads the places, and makes the batches
- * free with their places as they are.  Stacks are one step each: ring.pml has
- * the tags.  The lane is compared without its tag: a batch that came back is
- * closed early, no more.
+ * a section that has begun has ended, marks each place before it frees what is
+ * there, and makes the batches free with their places as they are.  Stacks are
+ * one step each: ring.pml has the tags.  The lane is compared without its tag: a
+ * batch that came back is closed early, no more.
  *
  * A reader holds an object that it could reach when its section began or later;
  * putters take it out of reach first.  No object is freed while it is held, or
  * twice; at the end all is freed but what lies in the batch in a dead hand.
+ * FORK: a child, at any moment, finds each object that is handed over and not
+ * freed in one place, but for the one that is being freed, and none that is.
  */
 #define PLACES	2
 #ifndef ND
@@ -40,6 +42,7 @@ bool in;
 /* ghosts */
 bool handed[5], freed[5], dead[2], ended[2];
 byte own[4];			/* in whose hand, + 1 */
+byte freeing;			/* by the helper, just now */
 
 inline close(d)
 {
@@ -208,12 +211,25 @@ again:
 				assert(b != 0);
 				assert(!freed[b]);
 				assert(holds != b);
-				freed[b] = 1
-			fi;
 #ifdef CLEARFREE
-			AT(d, i) = 0;
+				AT(d, i) = 0;
+#else
+#ifndef MARKLATE
+				AT(d, i) = CLOSED;
 #endif
-			i++ }
+#endif
+				freeing = b
+			fi }
+		   atomic {
+			if
+			:: b == CLOSED
+			:: b != CLOSED -> freed[b] = 1
+			fi }
+		   atomic {
+#ifdef MARKLATE
+			AT(d, i) = CLOSED;
+#endif
+			freeing = 0; b = 0; i++ }
 		:: i == PLACES -> break
 		od;
 		atomic { taken[d] = 0; unused[d] = 1; d++ }
@@ -251,6 +267,18 @@ proctype killer()
 	fi
 }
 
+#ifdef FORK
+#define IN(o)	((AT(1, 0) == o) + (AT(1, 1) == o) + (AT(2, 0) == o) + \
+	(AT(2, 1) == o) + (AT(3, 0) == o) + (AT(3, 1) == o))
+#define WHOLE(o) (IN(o) <= 1 && (!freed[o] || IN(o) == 0) && \
+	(!handed[o] || freed[o] || freeing == o || IN(o) == 1))
+
+proctype child()
+{
+	assert(WHOLE(1) && WHOLE(2) && WHOLE(3) && WHOLE(4))
+}
+#endif
+
 /* In the batch of a dead hand. */
 #define LOST(o)	((own[1] && (AT(1, 0) == o || AT(1, 1) == o)) || \
 	(own[2] && (AT(2, 0) == o || AT(2, 1) == o)) || \
@@ -263,7 +291,10 @@ init {
 	atomic {
 		unused[1] = 1; unused[2] = 1; unused[3] = (ND > 2);
 		run putter(0); run putter(1); run helper(); run reader();
-		run killer()
+		run killer();
+#ifdef FORK
+		run child()
+#endif
 	}
 	atomic {
 		timeout ->
