@@ -3,7 +3,8 @@
  * front_region.c - regions: objects that end all at once, and sections of code
  * whose malloc comes from one.
  *
- * Arguments: "all": the tests that hold with any options, as one.
+ * Arguments: "all": the tests that hold with any options, as one; "torn": that
+ * of a reset that is left halfway.
  */
 #include "region_api.h"
 
@@ -391,6 +392,97 @@ destroyed_is_told(void)
 		rg.reset(r) == EINVAL && rg.destroy(r) == EINVAL &&
 		rg.bytes(r) == 0;
 	return held;
+}
+
+static struct {
+	char *page;
+	size_t size;
+	unsigned n;
+	sigjmp_buf out;
+} torn;
+
+static void
+torn_handler(int sig)
+{
+	if (torn.page == NULL)
+		(void)signal(sig, SIG_DFL);
+	(void)mprotect(torn.page, torn.size, PROT_READ | PROT_WRITE);
+	torn.page = NULL;
+	torn.n++;
+	siglongjmp(torn.out, 1);
+}
+
+/* The reset is left where it writes junk over an object; false: it was not. */
+static bool
+tear(struct eddy_region *r, char *p)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	torn.page = (char *)(((uintptr_t)p + page - 1) / page * page);
+	torn.size = page;
+	if (sigsetjmp(torn.out, 1) != 0)
+		return true;
+	(void)mprotect(torn.page, page, PROT_NONE);
+	(void)rg.reset(r);
+	/* Nothing was written there. */
+	(void)mprotect(torn.page, page, PROT_READ | PROT_WRITE);
+	return false;
+}
+
+/*
+ * A region of which the reset was left by siglongjmp hands out nothing that is
+ * the heap's.  By junk, which shows where a reset is: in the memory kept, in
+ * that given back, and in that of large objects.
+ */
+static bool
+reset_is_torn(void)
+{
+	struct sigaction a = {.sa_handler = torn_handler};
+	struct eddy_region_options o = EDDY_REGION_OPTIONS;
+	struct sigaction before;
+	struct eddy_region *r;
+	bool held = true;
+
+	o.keep = 2 * MIB;
+	sigaction(SIGSEGV, &a, &before);
+	for (unsigned k = 0; held && k < 12; k++) {
+		char *kept = NULL;
+		char *p[3];
+		unsigned n = 0;
+
+		if (rg.create(&o, &r) != 0)
+			return false;
+		/* From 64 KiB to 1 MiB, each twice the one before. */
+		while (rg.bytes(r) < MIB)
+			kept = eddy_region_alloc(r, 10000);
+		held &= rg.reset(r) == 0 && rg.bytes(r) < 2 * MIB;
+		/* What goes on here is in 2 MiB that the reset gives back. */
+		p[0] = eddy_region_alloc(r, MIB);
+		p[1] = kept;
+		p[2] = eddy_region_alloc(r, 3 * MIB);
+		held &= rg.bytes(r) > 6 * MIB;
+		held &= k % 2 == 0 || rg.enter(r) == 0;
+		held &= tear(r, p[k / 2 % 3]);
+		held &= k % 2 == 0 || rg.leave(r) == 0;
+		for (unsigned i = 0; i < 8; i++, n++)
+			set_object(&objects[n], p_malloc(2 * MIB), 2 * MIB, n);
+		for (unsigned i = 0; i < 400; i++, n++) {
+			size_t size = 16 + i * 37;
+			void *q = eddy_region_alloc(r, size);
+
+			held &= p_usable(q) == (size + 15) / 16 * 16;
+			set_object(&objects[n], q, size, n);
+		}
+		held &= all_whole(n);
+		/* Once more, to its end. */
+		if (k >= 6)
+			held &= rg.reset(r) == 0 && rg.bytes(r) <= 2 * MIB;
+		for (unsigned i = 0; i < 8; i++)
+			p_free(objects[i].p);
+		held &= rg.destroy(r) == 0;
+	}
+	(void)sigaction(SIGSEGV, &before, NULL);
+	return held && torn.n == 12;
 }
 
 /* Each reset begins another life of the memory, of which a byte has the number:
@@ -1152,6 +1244,8 @@ main(int argc, char **argv)
 	if (x.ctl("opt.check", &checked, &n, NULL, 0) != 0)
 		tap_bail("opt.check");
 	tap_guard(300);
+	if (argc > 1 && strcmp(argv[1], "torn") == 0)
+		return !reset_is_torn();
 	if (argc > 1) {
 		for (size_t i = 0; i < COUNT(tests); i++)
 			if (!tests[i].fn()) {
@@ -1167,5 +1261,8 @@ main(int argc, char **argv)
 		tap_ok(probe_again(argv, "all", confs[i]),
 		    "all of that with %s", confs[i]);
 	}
+	(void)setenv("EDDY_CONF", "junk:true", 1);
+	tap_ok(probe_again(argv, "torn", "torn"),
+	    "a reset that is left by siglongjmp hands out nothing twice");
 	return tap_end();
 }

@@ -165,7 +165,7 @@ void *eddy_region_alloc_aligned(
  * EBUSY      another thread has entered it; or a signal handler as above
  *
  * THREADS    one at a time
- * COST       a few instructions for each 2 MiB that it has; once in a hundred
+ * COST       a few instructions for each 2 MiB that it has; once in 255
  *            resets 4 KiB are cleared for each 64 KiB that objects come to
  * FORK       as at any other time
  * SINCE      0.1

@@ -160,14 +160,14 @@ give_back(
 	count_in_arena(bound, (uint32_t)-1);
 }
 
-/* The next objects come from a stretch, all of it. */
+/* The next objects come from a stretch, all of it, whose life has no objects
+ * yet. */
 static void
 use(struct eddy_heap *h, struct eddy_region_core *c, struct eddy_stretch *s)
 {
 	/* What a longjmp out of here leaves is what eddy_region_settle takes
 	 * for a stretch that is used up, or where objects go on. */
 	c->cur = s;
-	eddy_region_renew(s);
 	eddy_region_clear(h, s, EDDY_UNIT);
 	eddy_region_look(h, c);
 	c->limit = eddy_region_reached(c);
@@ -380,35 +380,44 @@ give_back_alone(struct eddy_heap *h, struct eddy_region_core *c)
 	}
 }
 
+/* Of stretches that are not alone, what is more than the region keeps. */
+static void
+give_back_rest(struct eddy_heap *h, struct eddy_region_core *c)
+{
+	struct eddy_stretch *last = c->first;
+	size_t size = last->size;
+
+	while (last->next != NULL) {
+		struct eddy_stretch *s = last->next;
+
+		if (size + s->size > c->keep) {
+			last->next = s->next;
+			give_back(h, c, s);
+		} else {
+			size += s->size;
+			last = s;
+		}
+	}
+}
+
 EDDY_EXPORT int
 eddy_region_reset(struct eddy_region *region)
 {
 	struct eddy_heap *h = eddy_heap_peek();
 	struct eddy_region_core *c = core_of(region);
-	struct eddy_stretch *last = c->first;
-	size_t size;
 	int err = begin(h, c);
 
 	if (err != 0)
 		return err;
-	give_back_alone(h, c);
-	junk(h, last);
-	size = last->size;
-	while (last->next != NULL) {
-		struct eddy_stretch *s = last->next;
-
-		size += s->size;
-		if (size > c->keep) {
-			size -= s->size;
-			last->next = s->next;
-			give_back(h, c, s);
-			continue;
-		}
+	/* In this order: who jumps out leaves a current stretch that is kept,
+	 * and behind it none whose life has objects. */
+	for (struct eddy_stretch *s = c->first; s != NULL; s = s->next) {
 		junk(h, s);
 		eddy_region_renew(s);
-		last = s;
 	}
 	use(h, c, c->first);
+	give_back_alone(h, c);
+	give_back_rest(h, c);
 	/* relaxed: a count. */
 	(void)eddy_add_relaxed(&eddy_region_counts.resets, 1);
 	end(c);
