@@ -515,10 +515,10 @@ many_lives(void)
 /* What is known of a region's objects goes back to the kernel when its memory
  * does. */
 static bool
-gives_all_back(void)
+gives_all(const struct eddy_region_options *o)
 {
-	struct eddy_region *r = new_region();
-	bool held = true;
+	struct eddy_region *r;
+	bool held = rg.create(o, &r) == 0;
 	long before;
 	long full;
 	long left;
@@ -542,6 +542,30 @@ gives_all_back(void)
 		held = false;
 	}
 	return held;
+}
+
+static bool
+gives_all_back(void)
+{
+	return gives_all(NULL);
+}
+
+/* The same where hooks give the memory back. */
+static bool
+hooks_give_all_back(void)
+{
+	int (*make)(const struct eddy_arena_options *, unsigned *);
+	const struct symbol f[] = {{"eddy_arena_create_with", &make}};
+	struct eddy_arena_options a = EDDY_ARENA_OPTIONS;
+	struct eddy_region_options o = EDDY_REGION_OPTIONS;
+
+	if (checked) {
+		tap_diag("with check it stays, full of junk");
+		return true;
+	}
+	a.flags = EDDY_ARENA_NODUMP;
+	return find_symbols(f, COUNT(f)) && make(&a, &o.arena) == 0 &&
+	       gives_all(&o);
 }
 
 static bool
@@ -1213,6 +1237,7 @@ static const struct test tests[] = {
     {destroyed_is_told, "a destroyed region is told: EINVAL"},
     {many_lives, "lives of the same memory do not mix, however many"},
     {gives_all_back, "all that it had goes back when pages are purged"},
+    {hooks_give_all_back, "so does that of hooked memory"},
     {many_regions, "hundreds of regions, ended in any order"},
     {sections_redirect, "malloc's family inside a section is the region's"},
     {sections_nest, "sections nest; leave without enter: EINVAL"},

@@ -12,6 +12,7 @@
 #include "lib/heap/hooks_default.h"
 #include "lib/heap/pagemap.h"
 #include "lib/heap/reclaim.h"
+#include "lib/heap/region.h"
 #include "lib/heap/reset.h"
 #include "lib/heap/segment.h"
 #include "lib/os/os.h"
@@ -499,10 +500,18 @@ eddy_hooks_ready(struct eddy_heap *h, struct eddy_arena *a, uint32_t chunk,
 /* ------------------------------------------------------------------ */
 /* Memory goes */
 
+/* Marks of objects of regions go with the pages in hand that they are of. */
+static void
+drop_marks(struct eddy_heap *h, uint32_t chunk, unsigned page, size_t n)
+{
+	eddy_region_drop(h, eddy_page_place(h, chunk, page), n * EDDY_PAGE);
+}
+
 /* Chunks in hand are as if they had never had memory. */
 static void
 forget(struct eddy_heap *h, uint32_t chunk, uint32_t n)
 {
+	drop_marks(h, chunk, 0, n * EDDY_CHUNK_PAGES);
 	eddy_chunks_clean(h, chunk, n);
 	for (uint32_t c = chunk; c < chunk + n; c++) {
 		note(h, c, 0, true, true);
@@ -607,6 +616,7 @@ static enum eddy_given
 force(struct eddy_heap *h, struct eddy_arena *a, extent_hooks_t *k,
     uint32_t chunk, unsigned page, unsigned n)
 {
+	drop_marks(h, chunk, page, n);
 	if (part(h, a, k, k->decommit, chunk, page, n))
 		return EDDY_GIVEN_RAW;
 	if (part(h, a, k, k->purge_forced, chunk, page, n))
@@ -727,6 +737,8 @@ offer(struct eddy_heap *h, struct eddy_arena *a, extent_hooks_t *k,
 	refused = k->dalloc(k, eddy_page_address(h, chunk, page), n * EDDY_PAGE,
 	    commit, index_of(a));
 	depth--;
+	if (!refused)
+		drop_marks(h, chunk, page, n);
 	return !refused;
 }
 
@@ -1091,6 +1103,7 @@ keep(struct eddy_heap *h, uint32_t chunk, uint32_t n)
 	bool zero = eddy_os_commit(place, n * EDDY_CHUNK) == 0 &&
 		    eddy_hooks_drop(h, place, n * EDDY_CHUNK);
 
+	drop_marks(h, chunk, 0, n * EDDY_CHUNK_PAGES);
 	for (uint32_t c = chunk; c < chunk + n; c++) {
 		set_joined(h, c, false);
 		set_words(h->chunks[c].raw, false);

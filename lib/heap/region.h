@@ -8,7 +8,7 @@
  *           with the first region and accessible from its chunk's first on: a
  *           byte for 16 bytes, and a *unit* for each 64 KiB.  None of it lies
  *           in the regions.  The bytes go back to the kernel when the memory
- *           does that they are of (eddy_backing_drop).
+ *           does that they are of (eddy_region_drop).
  *
  * A region's memory is *stretches*: blocks of large.h, at multiples of 64 KiB,
  * whose pages have tags of kind EDDY_TAG_REGION with the page's number in the
@@ -81,11 +81,14 @@ struct eddy_stretch {
 	 * marks were there when it was handed out. */
 	_Atomic size_t valid;
 	struct eddy_stretch *next;
-	char *base; /* the address */
 	size_t size;
 	uint32_t tag; /* as it was, and will be: of a run, or huge */
+	/* The three below are constant while there are objects.  W: who makes
+	 * it; of `life` who resets the region.  R: who has an object.  O: none:
+	 * the object was handed out after. */
 	unsigned char life;
 	bool alone;
+	char *base; /* the address */
 };
 
 /*
