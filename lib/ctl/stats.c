@@ -7,6 +7,7 @@
 #include "lib/heap/explicit.h"
 #include "lib/heap/pagemap.h"
 #include "lib/heap/pool.h"
+#include "lib/heap/region.h"
 #include "lib/heap/returns.h"
 #include "lib/os/zero.h"
 
@@ -437,6 +438,20 @@ sum_metadata(struct eddy_heap *h, struct eddy_stats *st, size_t n_chunks)
 	    n * (EDDY_SEGMENT / EDDY_PAGE * sizeof(uint32_t));
 }
 
+/* What lies beside the memory of regions; beside what is free only the kernel
+ * knows what there is. */
+static void
+sum_regions(struct eddy_stats *st)
+{
+	struct eddy_region_counts *c = &eddy_region_counts;
+	size_t mapped = eddy_peek(&c->parts) * eddy_region_beside(EDDY_CHUNK);
+
+	st->metadata += eddy_region_beside(eddy_peek(&c->marked));
+	st->metadata_mapped += mapped;
+	/* Its reservation is not counted. */
+	st->retained += mapped;
+}
+
 static void
 take_walk(struct eddy_stats *st, const struct eddy_walk *w)
 {
@@ -506,6 +521,7 @@ eddy_stats_complete(struct eddy_heap *h, const struct eddy_walk *w,
 	sum_rows(ret);
 	sum_arenas(h, ret, w->segments);
 	sum_metadata(h, ret, w->n_chunks);
+	sum_regions(ret);
 
 	ret->zeroed = zero.written;
 	ret->zero_skipped = zero.skipped;

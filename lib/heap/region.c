@@ -117,7 +117,9 @@ part_ready(const struct ground *g, size_t chunk)
 	if (eddy_os_commit((void *)from, to - from) != 0)
 		return false;
 	/* REG-R1: it is accessible. */
-	(void)eddy_or_release(&g->ready[chunk / 64], bit);
+	if ((eddy_or_release(&g->ready[chunk / 64], bit) & bit) == 0)
+		/* relaxed: a count. */
+		(void)eddy_add_relaxed(&eddy_region_counts.parts, 1);
 	return true;
 }
 
@@ -168,6 +170,16 @@ eddy_region_unit(struct eddy_heap *h, const void *place, uint32_t tag)
 /* ------------------------------------------------------------------ */
 /* Stretches */
 
+/* So many bytes of it are there from now on; modulo 2^64. */
+static void
+count(const struct eddy_stretch *s, uint64_t bytes)
+{
+	/* relaxed, both: counts. */
+	(void)eddy_add_relaxed(&eddy_region_counts.bytes, bytes);
+	if (!s->alone)
+		(void)eddy_add_relaxed(&eddy_region_counts.marked, bytes);
+}
+
 static void
 set_tags(struct eddy_heap *h, const struct eddy_stretch *s)
 {
@@ -211,8 +223,7 @@ eddy_region_adopt(struct eddy_heap *h, char *p, size_t size, bool alone)
 	eddy_store_relaxed(&s->core, NULL);
 	eddy_store_relaxed(&s->valid, 0);
 	set_tags(h, s);
-	/* relaxed: a count. */
-	(void)eddy_add_relaxed(&eddy_region_counts.bytes, size);
+	count(s, size);
 	return u;
 }
 
@@ -227,9 +238,7 @@ eddy_region_let_go(struct eddy_heap *h, struct eddy_stretch *s)
 	for (size_t i = 1; i < n; i++)
 		eddy_store_relaxed(&tags[i], 0);
 	eddy_store_relaxed(tags, s->tag);
-	/* relaxed: a count. */
-	(void)eddy_add_relaxed(
-	    &eddy_region_counts.bytes, (uint64_t)0 - s->size);
+	count(s, (uint64_t)0 - s->size);
 }
 
 void
@@ -241,8 +250,7 @@ eddy_region_retake(struct eddy_heap *h, struct eddy_stretch *s, size_t size)
 	s->tag = eddy_load_relaxed(&h->tags[eddy_page_of(h, place)]);
 	s->size = size;
 	set_tags(h, s);
-	/* relaxed: a count. */
-	(void)eddy_add_relaxed(&eddy_region_counts.bytes, size);
+	count(s, size);
 }
 
 /* ------------------------------------------------------------------ */

@@ -147,9 +147,18 @@ struct eddy_region_counts {
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t created;
 	_Atomic uint64_t resets;
+	_Atomic uint64_t marked; /* of `bytes`, what is not alone */
+	_Atomic uint64_t parts;  /* chunks with something beside them */
 };
 
 extern struct eddy_region_counts eddy_region_counts;
+
+/* Bytes beside so many of stretches that are not alone. */
+static inline uint64_t
+eddy_region_beside(uint64_t bytes)
+{
+	return bytes / EDDY_REGION_GRAIN + bytes / EDDY_UNIT * EDDY_UNIT_BYTES;
+}
 
 /* The unit that describes the stretch of a page with such a tag. */
 union eddy_unit *eddy_region_unit(
