@@ -231,8 +231,8 @@ size_t eddy_region_bytes(const struct eddy_region *region);
  * THREADS    MT-safe.  A signal handler that allocates inside gets an object of
  *            the region, and one that has interrupted an allocation of the
  *            region a block of the heap.  Waits for nobody
- * COST       enter and leave some 18 ns; malloc and free of the thread are
- *            functions in C inside, some 3.3 and 2.7 ns
+ * COST       malloc and free of the thread are functions in C inside; the times
+ *            are in eddy-guide(7)
  * FORK       in the child its only thread is inside, as in the parent; the
  *            child of vfork allocates from the region of its parent
  * SINCE      0.1

@@ -544,13 +544,6 @@ eddy_region_alloc_aligned(
 	return allocate(region, size, alignment);
 }
 
-/* A block of the heap where the region is not the caller's to change. */
-static void *
-elsewhere(size_t size, size_t align, bool zero)
-{
-	return eddy_alloc(size, align, zero);
-}
-
 /* The last object becomes another size where it is. */
 static bool
 resize_top(struct eddy_heap *h, struct eddy_region_core *c, char *p, size_t old,
@@ -658,8 +651,9 @@ eddy_region_realloc(
 		end(c);
 		return p;
 	}
+	/* A block of the heap where the region is another's to change. */
 	q = ours ? take(h, c, size, align, false)
-		 : elsewhere(size, align, false);
+		 : eddy_alloc(size, align, false);
 	if (q != NULL) {
 		size_t real = eddy_size_of(q);
 
@@ -738,9 +732,10 @@ eddy_region_section(size_t size, size_t align, bool zero)
 	struct eddy_region_core *c = eddy_own.scope->core;
 	void *p;
 
-	/* relaxed: the thread's own.  A handler, in the midst of another's. */
+	/* relaxed: the thread's own.  A handler, in the midst of another's: a
+	 * block of the heap. */
 	if (eddy_unlikely(eddy_load_relaxed(&c->busy)))
-		return elsewhere(size, align, zero);
+		return eddy_alloc(size, align, zero);
 	eddy_store_relaxed(&c->busy, true);
 	eddy_handler_fence();
 	p = take(h, c, size, align, zero || h->opts.zero);
