@@ -97,11 +97,10 @@ eddy_decay_due(
 	unsigned high = EDDY_DECAY_EPOCHS;
 	/* relaxed, all: hints. */
 	uint32_t n = eddy_load_relaxed(&d->n);
+	const bool fell = eddy_load_relaxed(&d->open) > used;
 
 	/* Until only epochs with this use are left: slack is for others. */
-	for (unsigned k = 0;
-	     k < EDDY_DECAY_EPOCHS - 1 && eddy_load_relaxed(&d->open) <= used;
-	     k++) {
+	for (unsigned k = 0; !fell && k < EDDY_DECAY_EPOCHS - 1; k++) {
 		/* relaxed: as above. */
 		if (eddy_load_relaxed(&d->peak[(n + EDDY_DECAY_EPOCHS - 1 - k) %
 					       EDDY_DECAY_EPOCHS]) != used) {

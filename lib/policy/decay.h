@@ -7,9 +7,10 @@
  * Memory    of the caller.
  *
  * Time is cut into epochs, EDDY_DECAY_EPOCHS in the decay time.  Of each epoch
- * the most that was in use at once is kept.  What has not been in use for the
- * whole decay time goes; what was x of the decay time ago may stay with the
- * weight 1 - s(x), where s is the smootherstep polynomial
+ * the most that was in use at once is kept, and of the one that is open the
+ * most so far (eddy_decay_note).  What has not been in use for the whole decay
+ * time goes; what was x of the decay time ago may stay with the weight 1 -
+ * s(x), where s is the smootherstep polynomial
  *
  *     s(x) = 6 x^5 - 15 x^4 + 10 x^3       (K. Perlin, 2002)
  *
