@@ -34,8 +34,8 @@
  * be dead.  Then the grace.  Then what still has the number is given back: what
  * another shrink has marked anew meanwhile is his, and waits for his grace.
  *
- *   I-POOL-2  Of a pool that somebody holds no memory goes back but by a
- *             shrink.
+ *   I-POOL-2  Memory of a pool that somebody holds goes back by a shrink
+ *             alone, even if it ends meanwhile (tests/model/pool_hold.pml).
  *   I-POOL-1  A slab's pages go back only by who marked it before his grace
  *             began, or at the pool's end.
  *
@@ -117,7 +117,8 @@ EDDY_MUST_USE int eddy_pool_make(struct eddy_heap *h,
 /* Objects that are out, cached ones too, while nobody uses the pool. */
 size_t eddy_pool_alive(struct eddy_heap *h, struct eddy_pool_core *p);
 
-/* Its end: all that it has goes back, and nobody may use it. */
+/* Its end: nobody may use it.  All that it has goes back, now or when who holds
+ * it is done. */
 void eddy_pool_end(struct eddy_heap *h, struct eddy_pool_core *p);
 
 /* An object where the row has none; NULL: no memory. */

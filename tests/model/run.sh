@@ -46,6 +46,15 @@ fail a pool -DADOPTSTORE
 fail a pool -DGIVESTORE
 fail q pool -DNS=1 -DOPS=2 -DRETIREPOOL
 fail a pool -DLIVERETIRE
+pass q pool_hold -DKILL
+pass a pool_hold -DLOOKS=3 -DLIVES=3
+fail q pool_hold -DENDBLIND
+fail a pool_hold -DENDSTORE
+fail a pool_hold -DANYHOLDER
+fail a pool_hold -DHOLDSTORE
+fail a pool_hold -DRELEASESTORE
+fail a pool_hold -DNOFINISH
+fail a pool_hold -DENDLATE
 pass q dfree
 fail a dfree -DLOOKTHENOR
 fail a dfree -DTAGALONE
