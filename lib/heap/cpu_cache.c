@@ -363,8 +363,9 @@ slot_writable(struct eddy_heap *h, uint32_t cpu)
 	 */
 	(void)eddy_cas_relaxed(
 	    &zero->w0, &none, (uint64_t)eddy_place(home, 0) << 32 | 1);
-	/* HEAP-R2: the slot may be written from here on. */
-	(void)eddy_or_release(
+	/* HEAP-R2 and IDLE-R1: the slot may be written from here on; before a
+	 * row there opens. */
+	(void)eddy_or_seq_cst(
 	    &h->slot_ready[cpu / 64], (uint64_t)1 << cpu % 64);
 	share_budget(h);
 	return true;
@@ -1099,8 +1100,9 @@ my_cells(struct eddy_heap *h, uint32_t home)
 			h->cells, (size_t)h->n_with_rows * h->n_cell_sets *
 				      sizeof(struct eddy_cell_set)) != 0)
 			return NULL;
-		/* HEAP-R2: they may be written from here on. */
-		eddy_store_release(&h->cells_ready, 1);
+		/* HEAP-R2 and IDLE-R1: they may be written from here on; before
+		 * one is filled. */
+		(void)eddy_xchg_seq_cst(&h->cells_ready, 1);
 	}
 	/* One thread, one set; stacks and TLS blocks are pages apart. */
 	return eddy_cache_cells(

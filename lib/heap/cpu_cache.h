@@ -343,8 +343,9 @@ eddy_cache_slot_home(const struct eddy_heap *h, unsigned cpu)
 static inline bool
 eddy_cache_slot_used(const struct eddy_heap *h, unsigned cpu)
 {
-	/* HEAP-A2: the slot is writable. */
-	return eddy_load_acquire(&h->slot_ready[cpu / 64]) >> cpu % 64 & 1;
+	/* HEAP-A2 and IDLE-A1: the slot is writable; who looks has said before
+	 * that nobody does. */
+	return eddy_load_seq_cst(&h->slot_ready[cpu / 64]) >> cpu % 64 & 1;
 }
 
 /*

@@ -344,8 +344,8 @@ sum_cells(struct eddy_heap *h)
 {
 	uint64_t sum = 0;
 
-	/* HEAP-A2: else they were never written. */
-	if (!eddy_load_acquire(&h->cells_ready))
+	/* HEAP-A2 and IDLE-A1: else they were never written; as of rows. */
+	if (!eddy_load_seq_cst(&h->cells_ready))
 		return 0;
 	for (unsigned s = 0; s < eddy_cache_n_cells(h); s++)
 		for (unsigned row = 1; row < EDDY_N_ROWS; row++) {

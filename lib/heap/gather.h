@@ -26,8 +26,10 @@
  * opened.
  *
  * Order pairs
- *   IDLE-R1 -> IDLE-A1  a row open or a cell full, against a look that finds
- *                       none: store-load, sequentially consistent.
+ *   IDLE-R1 -> IDLE-A1  a row open or a cell full, and each word by which a
+ *                       look comes to it (that a slot is ready, a pool lives),
+ *                       against a look that finds none: store-load,
+ *                       sequentially consistent on every access.
  *   IDLE-R2 -> IDLE-A2  `watched` cleared, against who has just opened a row.
  */
 #ifndef EDDY_GATHER_H

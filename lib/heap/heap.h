@@ -475,7 +475,8 @@ struct eddy_heap {
 	_Atomic uint32_t n_ready;
 	/* From so many on the limit on addresses is looked at.  The same. */
 	_Atomic uint32_t ask_limit_at;
-	/* Set once cells are writable.  W: any.  O: HEAP-R2 -> HEAP-A2. */
+	/* Set once cells are writable.  W, R: any CPU.  O: HEAP-R2 -> HEAP-A2,
+	 * IDLE-R1 -> IDLE-A1. */
 	_Atomic uint32_t cells_ready;
 	/* The same of each CPU's slot, a bit each. */
 	_Atomic uint64_t slot_ready[EDDY_MAX_CPUS / 64];

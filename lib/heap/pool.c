@@ -40,16 +40,17 @@ static_assert(sizeof(struct eddy_cells) <=
 	(EDDY_SLOT_SIZE / (STATS_SIZE + EDDY_CACHELINE + (8u << MIN_LG)))
 
 struct eddy_pool_block {
-	/* W: who builds the next.  R: any.  O: POOL-R2 -> POOL-A2. */
+	/* W: who builds the next.  R: any.
+	 * O: POOL-R2 -> POOL-A2, IDLE-R1 -> IDLE-A1. */
 	_Atomic(struct eddy_pool_block *) next;
 	/* Constant. */
 	uint32_t number;
 	uintptr_t slots; /* of CPUs, then of sets of cells; 0: none */
 	/* {structs laid, bytes of a slot that are theirs}.  W, R: any CPU.
-	 * O: none: what is laid is the caller's. */
+	 * O: IDLE-R1 -> IDLE-A1: laid before a row of one opens. */
 	_Atomic uint64_t laid;
 	/* Slots that may be written, a bit each.
-	 * W: any.  R: any.  O: POOL-R3 -> POOL-A3. */
+	 * W: any.  R: any.  O: POOL-R3 -> POOL-A3, IDLE-R1 -> IDLE-A1. */
 	_Atomic uint64_t ready[EDDY_MAX_CPUS / 64 + 1];
 	/* Rows of each CPU; and all cells. */
 	struct eddy_seen seen[EDDY_MAX_CPUS + 1];
@@ -144,11 +145,12 @@ block_after(struct eddy_heap *h, struct eddy_pool_block *before)
 	if (b == NULL)
 		return NULL;
 	b->number = before != NULL ? before->number + 1 : 0;
-	/* POOL-R2: all that was built.  POOL-A2: or another's. */
-	if (eddy_cas_acq_rel(link, &seen, b))
+	/* POOL-R2 and IDLE-R1: all that was built; before a row of it opens. */
+	if (eddy_cas_seq_cst(link, &seen, b))
 		return b;
 	eddy_os_unmap(b, size);
-	return seen;
+	/* POOL-A2: another's. */
+	return eddy_load_acquire(link);
 }
 
 static struct eddy_pool_core *
@@ -168,7 +170,7 @@ static struct eddy_pool_core *
 lay(struct eddy_pool_block *b, unsigned lg)
 {
 	uint32_t bytes = STATS_SIZE + EDDY_CACHELINE + (8u << lg);
-	/* relaxed, both: what is laid is the caller's. */
+	/* relaxed: a guess that the CAS checks. */
 	uint64_t laid = eddy_load_relaxed(&b->laid);
 	struct eddy_pool_core *p;
 	uint32_t i;
@@ -177,8 +179,8 @@ lay(struct eddy_pool_block *b, unsigned lg)
 		i = (uint32_t)(laid >> 32);
 		if (i >= MAX_POOLS || (uint32_t)laid + bytes > EDDY_SLOT_SIZE)
 			return NULL;
-		/* relaxed: as above. */
-	} while (!eddy_cas_relaxed(
+		/* IDLE-R1: before a row of it opens. */
+	} while (!eddy_cas_seq_cst(
 	    &b->laid, &laid, laid + ((uint64_t)1 << 32) + bytes));
 	p = &b->pools[i];
 	p->number = b->number * (uint32_t)MAX_POOLS + i + 1;
@@ -259,8 +261,8 @@ stats_at(const struct eddy_row_at *at, uint32_t cpu)
 static bool
 is_ready(struct eddy_pool_block *b, size_t slot)
 {
-	/* POOL-A3: pairs with POOL-R3. */
-	return eddy_load_acquire(&b->ready[slot / 64]) >> slot % 64 & 1;
+	/* POOL-A3 and IDLE-A1: pairs with POOL-R3; see next_live. */
+	return eddy_load_seq_cst(&b->ready[slot / 64]) >> slot % 64 & 1;
 }
 
 static bool
@@ -271,8 +273,9 @@ writable(struct eddy_pool_block *b, size_t slot)
 	if (eddy_os_commit((void *)(b->slots + (slot << EDDY_LG_SLOT)),
 		EDDY_SLOT_SIZE) != 0)
 		return false;
-	/* POOL-R3: the slot may be written from here on. */
-	(void)eddy_or_release(&b->ready[slot / 64], (uint64_t)1 << slot % 64);
+	/* POOL-R3 and IDLE-R1: the slot may be written from here on; before a
+	 * row there opens. */
+	(void)eddy_or_seq_cst(&b->ready[slot / 64], (uint64_t)1 << slot % 64);
 	return true;
 }
 
@@ -765,8 +768,8 @@ eddy_pool_make(struct eddy_heap *h, const struct eddy_pool_plan *plan,
 	    &p->generation, eddy_load_relaxed(&p->generation) + 1);
 	eddy_store_relaxed(&p->handle,
 	    (uintptr_t)p + eddy_load_relaxed(&p->generation) % EDDY_POOL_ALIGN);
-	/* POOL-R5: all that. */
-	eddy_store_release(&p->life, LIVE);
+	/* POOL-R5 and IDLE-R1: all that; before a row of it opens. */
+	(void)eddy_xchg_seq_cst(&p->life, LIVE);
 	*ret = p;
 	return 0;
 }
@@ -806,6 +809,8 @@ finish(struct eddy_heap *h, struct eddy_pool_core *p)
 		close_rows(h, p);
 	/* relaxed: nobody has an object to put. */
 	eddy_store_relaxed(&a->pooled, false);
+	/* Who makes the pool's arena his by its number, in this moment, keeps
+	 * it: arena, struct and rows are lost. */
 	if (eddy_reset_destroy(h, a) != 0)
 		return;
 	put_struct(p);
@@ -866,14 +871,15 @@ eddy_pool_end(struct eddy_heap *h, struct eddy_pool_core *p)
 static struct eddy_pool_core *
 next_live(struct eddy_pool_block *b, uint32_t *i)
 {
-	/* relaxed: those that are laid later live later. */
-	uint32_t n = (uint32_t)(eddy_load_relaxed(&b->laid) >> 32);
+	/* IDLE-A1: who looks has said that nobody does, and must come to all
+	 * rows that were opened before. */
+	uint32_t n = (uint32_t)(eddy_load_seq_cst(&b->laid) >> 32);
 
 	while (*i < n) {
 		struct eddy_pool_core *p = &b->pools[(*i)++];
 
-		/* POOL-A5: pairs with POOL-R5. */
-		if (eddy_load_acquire(&p->life) % 4 != ENDED)
+		/* POOL-A5 and IDLE-A1: pairs with POOL-R5; as above. */
+		if (eddy_load_seq_cst(&p->life) % 4 != ENDED)
 			return p;
 	}
 	return NULL;
@@ -1000,16 +1006,16 @@ sweep_cells(struct eddy_heap *h, struct eddy_pool_block *b)
 void
 eddy_pools_look(struct eddy_heap *h, struct eddy_look *l)
 {
-	/* POOL-A2: pairs with POOL-R2. */
-	struct eddy_pool_block *b = eddy_load_acquire(&blocks);
+	/* POOL-A2 and IDLE-A1: pairs with POOL-R2; see next_live. */
+	struct eddy_pool_block *b = eddy_load_seq_cst(&blocks);
 	uint32_t epoch;
 
 	if (b == NULL)
 		return;
 	/* relaxed: a rule of thumb. */
 	epoch = eddy_add_relaxed(&n_looks, 1);
-	/* POOL-A2: as above. */
-	for (; b != NULL; b = eddy_load_acquire(&b->next)) {
+	/* POOL-A2 and IDLE-A1: as above. */
+	for (; b != NULL; b = eddy_load_seq_cst(&b->next)) {
 		for (unsigned cpu = 0; cpu < first_set(h); cpu++) {
 			bool any = l->any;
 
