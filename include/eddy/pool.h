@@ -151,8 +151,9 @@ size_t eddy_pool_shrink(
  *
  * Nobody may use the pool or read its objects any more, or be in a call with
  * it.  Objects that are still alive are freed; with check:true they end the
- * process.  While a background thread empties its idle caches, what the pool
- * has goes back when that is done.
+ * process.  While another thread empties its idle caches (in the background, in
+ * eddy_housekeep, in an allocation), what the pool has goes back when that is
+ * done.
  *
  * pool       NULL: nothing happens
  *
