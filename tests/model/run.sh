@@ -327,7 +327,6 @@ pass a urcu -DNO=3 -DND=2
 pass a urcu
 pass a urcu -DKILL
 pass q urcu -DNO=3 -DND=2 -DFORK
-pass a urcu -DFORK
 fail q urcu -DNO=3 -DND=2 -DFORK -DMARKLATE
 fail a urcu -DNO=3 -DND=2 -DNOCLOSE
 fail a urcu -DPUSHFIRST

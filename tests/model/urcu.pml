@@ -218,6 +218,11 @@ again:
 				AT(d, i) = CLOSED;
 #endif
 #endif
+#ifndef FORK
+				freed[b] = 1
+			fi;
+			i++ }
+#else
 				freeing = b
 			fi }
 		   atomic {
@@ -230,6 +235,7 @@ again:
 			AT(d, i) = CLOSED;
 #endif
 			freeing = 0; b = 0; i++ }
+#endif
 		:: i == PLACES -> break
 		od;
 		atomic { taken[d] = 0; unused[d] = 1; d++ }
