@@ -864,7 +864,8 @@ part_fork_within(void)
 				      atomic_load(&n_freed) >= before + 200 &&
 				      atomic_load(&n_freed) <=
 					  atomic_load(&n_handed) &&
-				      stats().waiting_objects == 0
+				      stats().waiting_objects <=
+					  atomic_load(&n_handed)
 				  ? 0
 				  : 5);
 		}
