@@ -435,6 +435,7 @@ eddy_walk(struct eddy_walk *w)
 		uint64_t ready;
 
 		if (!is_wanted(w, c)) {
+			w->begun |= owner_of(w, c) != 0;
 			c = next_segment(c);
 			continue;
 		}
